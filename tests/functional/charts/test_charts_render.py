@@ -216,8 +216,28 @@ def test_notes_tell_the_next_command(
 def test_commands_of_storms_notes_are_of_the_namespace_that_it_is_in(helm: Helm, tmp_path: Path) -> None:
     notes = helm.notes("storm", tmp_path, "agent.enforceExecutors=true")
     of_pods = re.findall(r"kubectl (?!label)[^\n`]*", notes)
-    assert len(of_pods) == 4
+    assert len(of_pods) == 5
     assert all(command.startswith(f"kubectl --namespace {NAMESPACE} ") for command in of_pods), of_pods
+
+
+@pytest.mark.parametrize(
+    ("values", "deleted"),
+    [
+        ((), ["storm-zookeeper-0 storm-nimbus-0"]),
+        (("zookeeper.persistence.enabled=true",), ["storm-nimbus-0"]),
+        (("nimbus.persistence.enabled=true",), ["storm-zookeeper-0"]),
+        # At once where ZooKeeper forgets with them; else one by one, the first one first, so that each can copy from the others.
+        (("nimbus.replicas=2",), ["storm-zookeeper-0 storm-nimbus-0 storm-nimbus-1"]),
+        (("nimbus.replicas=2", "zookeeper.persistence.enabled=true"), ["storm-nimbus-0", "storm-nimbus-1"]),
+    ],
+)
+def test_notes_delete_the_pods_that_would_never_get_the_volumes(
+    helm: Helm, tmp_path: Path, values: tuple[str, ...], deleted: list[str]
+) -> None:
+    notes = helm.notes("storm", tmp_path, *values)
+    commands = [line for line in notes.partition("WARNING")[2].splitlines() if line.startswith("  ")]
+    assert [line.partition(" delete pod ")[2] for line in commands[2:]] == deleted
+    assert ("submitted anew" in notes) is (len(deleted) == 1)
 
 
 def test_whoever_is_told_to_watch_is_told_of_one_kind_as_kubectl_wants_it() -> None:

@@ -166,7 +166,8 @@ def test_every_container_has_requests_a_memory_limit_and_a_root_that_cannot_be_w
 @pytest.mark.parametrize("chart", ["storm", "storm-operator"])
 def test_every_long_running_container_has_probes(helm: Helm, chart: str) -> None:
     for name, spec in helm.template(chart).pod_specs():
-        for container in containers(spec) if not name.startswith("Pod/") else ():
+        sidecars = [item for item in spec.get("initContainers", ()) if item.get("restartPolicy") == "Always"]
+        for container in [*sidecars, *spec["containers"]] if not name.startswith("Pod/") else ():
             assert {"readinessProbe", "livenessProbe"} <= container.keys(), f"{name} {container['name']}"
 
 
@@ -226,7 +227,7 @@ def test_commands_of_storms_notes_are_of_the_namespace_that_it_is_in(helm: Helm,
         ((), ["storm-zookeeper-0 storm-nimbus-0"]),
         (("zookeeper.persistence.enabled=true",), ["storm-nimbus-0"]),
         (("nimbus.persistence.enabled=true",), ["storm-zookeeper-0"]),
-        # At once where ZooKeeper forgets with them; else one by one, the first one first, so that each can copy from the others.
+        # At once where ZooKeeper forgets with them; else one by one, so that each can copy from the others.
         (("nimbus.replicas=2",), ["storm-zookeeper-0 storm-nimbus-0 storm-nimbus-1"]),
         (("nimbus.replicas=2", "zookeeper.persistence.enabled=true"), ["storm-nimbus-0", "storm-nimbus-1"]),
     ],

@@ -17,7 +17,7 @@ from eventually import eventually
 
 from e2e.jar_origins import IMAGE, JAR, JAR_FOLDER, jar_server, jar_volume, topology_from
 from kube_cluster import KubeCluster, KubeClusterError
-from storm_on_node import NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, StormOnNode, word_count
+from storm_on_node import NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, STORM, StormOnNode, word_count
 from storm_operator.kube.pod_need import SUPERVISOR_OWN_MILLICORES
 from storm_operator.local.build import workloads_jar
 
@@ -197,6 +197,21 @@ def test_snapshot_of_the_live_cluster_can_be_planned_with(storm: StormOnNode, wo
     command = [sys.executable, "-m", "storm_operator", "plan", "--snapshot", str(tmp_path / "cluster.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_nimbus_leads_again_without_its_data_and_the_topology_is_submitted_anew(storm: StormOnNode, words: str) -> None:
+    before = storm.status(words)["topologyId"]
+    storm.kube.kubectl("delete", "pod", f"{STORM}-nimbus-0", "-n", NAMESPACE)
+
+    def seen() -> str:
+        return f"{storm.status(words)}\n{storm.logs()}"
+
+    def is_another() -> bool:
+        status = storm.status(words)
+        return status.get("phase") == "Running" and status.get("topologyId") not in (None, before)
+
+    eventually(is_another, "Nimbus leads, and the topology is submitted anew", seconds=300.0, seen=seen)
+    eventually(lambda: storm.is_ready(words), "it runs", seconds=300.0, seen=seen)
 
 
 def test_nothing_is_left_behind(storm: StormOnNode, words: str) -> None:

@@ -110,6 +110,9 @@ with its StatefulSet's name, a dash and up to ten characters more, and labels ha
 {{- if and (not .Values.zookeeper.enabled) (not .Values.externalZookeeper.servers) -}}
 {{- fail "externalZookeeper.servers: empty, and zookeeper.enabled is false. Name your ZooKeeper's hosts, for example [zk-0.example, zk-1.example]" -}}
 {{- end -}}
+{{- if and .Values.zookeeper.enabled .Values.externalZookeeper.servers -}}
+{{- fail (printf "externalZookeeper.servers: %s, and zookeeper.enabled is true, with which Storm uses the chart's own ZooKeeper. Set zookeeper.enabled: false" (join ", " .Values.externalZookeeper.servers)) -}}
+{{- end -}}
 {{- if and .Values.supervisor.scaling.enabled (lt (int .Values.supervisor.scaling.maxReplicas) (int .Values.supervisor.replicas)) -}}
 {{- fail (printf "supervisor.scaling.maxReplicas: %v is less than supervisor.replicas, %v" .Values.supervisor.scaling.maxReplicas .Values.supervisor.replicas) -}}
 {{- end -}}

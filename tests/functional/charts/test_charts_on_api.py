@@ -152,8 +152,9 @@ def test_what_the_notes_say_gives_a_release_that_is_there_its_volumes(
     api.helm("install", "kept", str(CHARTS / "storm"), f"--namespace={NAMESPACE}", *given)
     notes = api.helm("get", "notes", "kept", f"--namespace={NAMESPACE}").partition("WARNING")[2]
     commands = [line.split() for line in notes.splitlines() if line.startswith("  ")]
-    assert [command[0] for command in commands] == ["kubectl", "helm"]
+    assert [command[0] for command in commands] == ["kubectl", "helm", "kubectl"]
     assert forgetful == {word for word in commands[0] if word.startswith("kept-")}
+    assert {f"{name}-0" for name in forgetful} == {word for word in commands[2] if word.startswith("kept-")}
     api.kubectl(*commands[0][1:])
     api.helm(*(str(CHARTS / "storm") if word == "charts/storm" else word for word in commands[1][1:]))
     for name in ("kept-zookeeper", "kept-nimbus"):

@@ -324,6 +324,11 @@ def test_an_account_of_ones_own_gets_the_rights(helm: Helm) -> None:
     assert {item["subjects"][0]["name"] for item in rendered.of_kind("ClusterRoleBinding")} == {"mine"}
 
 
+def test_rights_are_never_bound_to_the_account_of_all_pods(helm: Helm) -> None:
+    with pytest.raises(HelmRefused, match=r"serviceAccount\.name: empty, and serviceAccount\.create is false"):
+        helm.template("storm-operator", "serviceAccount.create=false")
+
+
 def test_the_page_is_served_where_the_service_points_and_is_off_by_a_value(helm: Helm) -> None:
     rendered = helm.template("storm-operator")
     assert "--page-port=8088" in arguments(rendered)

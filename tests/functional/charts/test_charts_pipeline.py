@@ -69,6 +69,10 @@ def test_a_long_release_name_leaves_a_cron_jobs_name_that_kubernetes_takes(helm:
     assert cron_job["metadata"]["name"].endswith("-pipeline")
 
 
+def test_its_clock_is_utc_whatever_the_control_planes_is(helm: Helm) -> None:
+    assert helm.template("storm-operator", *ON).one("CronJob", NAME)["spec"]["timeZone"] == "Etc/UTC"
+
+
 def test_jobs_run_in_order_on_the_claim(helm: Helm) -> None:
     rendered = helm.template("storm-operator", *ON, "pipeline.jobs={ingest,report}")
     script = script_of(rendered)

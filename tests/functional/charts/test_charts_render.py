@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, containers
+from functional.charts.chart_objects import CHARTS, NAMESPACE, ROOT, Helm, HelmRefused, Rendered, containers
 from functional.charts.pod_security import violations
 from rule_files import rule_files
 
+TEXTS = {".md", ".yaml", ".txt"}
 CHART_VALUES = {
     "storm": (
         (),
@@ -54,6 +55,7 @@ WRONG_VALUES = [
     ("storm", "supervisor.drainSeconds=-1", ("/supervisor/drainSeconds", "want 0")),
     ("storm", "supervisor.pod.containers=x", ("/supervisor/pod", "'containers' not allowed")),
     ("storm", "zookeeper.enabled=false", ("externalZookeeper.servers: empty", "for example [zk-0.example")),
+    ("storm", "externalZookeeper.servers={zk-0,zk-1}", ("servers: zk-0, zk-1, and", "Set zookeeper.enabled: false")),
     ("storm", "externalZookeeper.servers={zk:2181}", ("/externalZookeeper/servers/0", "'zk:2181'")),
     ("storm", "networkPolicy.operatorNamespace=a/b", ("/networkPolicy/operatorNamespace", "'a/b'")),
     ("storm", "zookeeperRoot=storm", ("/zookeeperRoot", "'storm'")),
@@ -164,7 +166,8 @@ def test_every_container_has_requests_a_memory_limit_and_a_root_that_cannot_be_w
 @pytest.mark.parametrize("chart", ["storm", "storm-operator"])
 def test_every_long_running_container_has_probes(helm: Helm, chart: str) -> None:
     for name, spec in helm.template(chart).pod_specs():
-        for container in containers(spec) if not name.startswith("Pod/") else ():
+        sidecars = [item for item in spec.get("initContainers", ()) if item.get("restartPolicy") == "Always"]
+        for container in [*sidecars, *spec["containers"]] if not name.startswith("Pod/") else ():
             assert {"readinessProbe", "livenessProbe"} <= container.keys(), f"{name} {container['name']}"
 
 
@@ -189,6 +192,14 @@ def _pod_templates(rendered: Rendered) -> dict[str, object]:
     [
         ("storm", (), ("helm --namespace streams test storm", "WARNING: ZooKeeper and Nimbus keep data in the pod")),
         ("storm", (), ("--set nimbus=storm-nimbus.streams.svc.cluster.local:6627",)),
+        (
+            "storm",
+            ("image.repository=registry.example/storm", "image.tag=v7"),
+            (
+                "--set image.repository=OPERATOR-IMAGE,image.tag=TAG ",
+                "--set submission.image.repository=registry.example/storm,submission.image.tag=v7 ",
+            ),
+        ),
         ("storm", ("agent.enforceExecutors=true",), ("pod-security.kubernetes.io/enforce=privileged",)),
         ("storm-operator", (), ("watches all namespaces", "at storm-nimbus.streams:6627", "test storm")),
         ("storm-operator", ("nimbus=",), ("must name its spec.nimbus",)),
@@ -206,8 +217,36 @@ def test_notes_tell_the_next_command(
 def test_commands_of_storms_notes_are_of_the_namespace_that_it_is_in(helm: Helm, tmp_path: Path) -> None:
     notes = helm.notes("storm", tmp_path, "agent.enforceExecutors=true")
     of_pods = re.findall(r"kubectl (?!label)[^\n`]*", notes)
-    assert len(of_pods) == 4
+    assert len(of_pods) == 5
     assert all(command.startswith(f"kubectl --namespace {NAMESPACE} ") for command in of_pods), of_pods
+
+
+@pytest.mark.parametrize(
+    ("values", "deleted"),
+    [
+        ((), ["storm-zookeeper-0 storm-nimbus-0"]),
+        (("zookeeper.persistence.enabled=true",), ["storm-nimbus-0"]),
+        (("nimbus.persistence.enabled=true",), ["storm-zookeeper-0"]),
+        # At once where ZooKeeper forgets with them; else one by one, so that each can copy from the others.
+        (("nimbus.replicas=2",), ["storm-zookeeper-0 storm-nimbus-0 storm-nimbus-1"]),
+        (("nimbus.replicas=2", "zookeeper.persistence.enabled=true"), ["storm-nimbus-0", "storm-nimbus-1"]),
+    ],
+)
+def test_notes_delete_the_pods_that_would_never_get_the_volumes(
+    helm: Helm, tmp_path: Path, values: tuple[str, ...], deleted: list[str]
+) -> None:
+    notes = helm.notes("storm", tmp_path, *values)
+    commands = [line for line in notes.partition("WARNING")[2].splitlines() if line.startswith("  ")]
+    assert [line.partition(" delete pod ")[2] for line in commands[2:]] == deleted
+    assert ("submitted anew" in notes) is (len(deleted) == 1)
+
+
+def test_whoever_is_told_to_watch_is_told_of_one_kind_as_kubectl_wants_it() -> None:
+    folders = (ROOT / "docs", ROOT / "examples", CHARTS)
+    texts = [path.read_text() for folder in folders for path in folder.rglob("*.*") if path.suffix in TEXTS]
+    watches = [line for text in texts for line in re.findall(r"kubectl get .*--watch", text)]
+    assert watches
+    assert [line for line in watches if "," in line.split()[2]] == []
 
 
 def test_notes_warn_of_nothing_when_data_outlives_pods(helm: Helm, tmp_path: Path) -> None:

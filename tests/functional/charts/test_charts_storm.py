@@ -90,6 +90,28 @@ def test_daemons_run_the_classes_of_the_local_cluster(rendered: Rendered) -> Non
     assert f"{package}.quorum.QuorumPeerMain" in java_of(rendered, "zookeeper")
 
 
+@pytest.mark.parametrize("values", [(), ("nimbus.persistence.enabled=true",), ("nimbus.resources.limits.memory=1Gi",)])
+def test_a_single_nimbus_first_forgets_the_topologies_that_it_has_no_code_of(
+    helm: Helm, values: tuple[str, ...]
+) -> None:
+    """By Storm's own command, run as Nimbus is: it would never lead with them."""
+    pod = pod_of(helm.template("storm", *values), "nimbus")
+    (forget,), nimbus = pod["initContainers"], container(pod, "nimbus")
+    assert forget["args"][-2:] == ["org.apache.storm.command.AdminCommands", "remove_corrupt_topologies"]
+    of_their_own = ("nimbus.log", "admin.log")
+    assert [word for word in forget["args"][:-2] if not word.endswith(of_their_own)] == [
+        word for word in nimbus["args"][:-1] if not word.endswith(of_their_own)
+    ]
+    assert "WAIT_FOR_PORT" in [item["name"] for item in forget["env"]]
+    for part in ("image", "imagePullPolicy", "command", "env", "volumeMounts", "securityContext", "resources"):
+        assert forget[part] == nimbus[part]
+    assert "restartPolicy" not in forget, "Nimbus begins when it has ended"
+
+
+def test_one_of_several_nimbuses_forgets_nothing_that_another_may_have_the_code_of(helm: Helm) -> None:
+    assert "initContainers" not in pod_of(helm.template("storm", "nimbus.replicas=2"), "nimbus")
+
+
 def test_services_select_the_pods_that_listen(rendered: Rendered) -> None:
     assert {service["metadata"]["name"] for service in rendered.of_kind("Service")} == SERVICES.keys()
     for name, ports in SERVICES.items():
@@ -100,7 +122,7 @@ def test_services_select_the_pods_that_listen(rendered: Rendered) -> None:
         assert owner["spec"]["serviceName"] == name
         assert owner["spec"]["template"]["metadata"]["labels"].items() >= service["spec"]["selector"].items()
         pod = owner["spec"]["template"]["spec"]
-        assert {port["containerPort"] for item in containers(pod) for port in item["ports"]} == ports
+        assert {port["containerPort"] for item in containers(pod) for port in item.get("ports", ())} == ports
 
 
 def test_the_operator_finds_supervisor_pods_and_may_resize_them(rendered: Rendered) -> None:

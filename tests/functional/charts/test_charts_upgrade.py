@@ -151,8 +151,12 @@ def release_finalizers(kube: KubeCluster) -> None:
 def test_the_step_is_documented() -> None:
     said = (ROOT / "docs" / "how-to" / "operate-on-kubernetes.md").read_text()
     assert f"kubectl {' '.join(CRD_STEP)} charts/storm-operator/crds/" in said
-    for release in ("storm", "storm-operator"):
-        assert re.search(rf"^helm upgrade {release} charts/{release} -n \S+ {REUSE}$", said, re.MULTILINE)
+    images = {"storm": ("image.tag",), "storm-operator": ("image.tag", "submission.image.tag")}
+    for release in RELEASES:
+        step = rf"^helm upgrade {release} charts/{release} -n \S+ {REUSE} (.*)$"
+        found = re.search(step, said.replace("\\\n", ""), re.MULTILINE)
+        assert found, release
+        assert [value for value in images[release] if f"--set {value}=NEW" not in found[1]] == []
     notes = (CHARTS / "storm-operator" / "templates" / "NOTES.txt").read_text()
     assert "kubectl apply --server-side --force-conflicts" in notes
 

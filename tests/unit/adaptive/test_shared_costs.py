@@ -57,6 +57,7 @@ def test_the_total_is_that_of_the_objective(seed: int) -> None:
         assert costs.total(assignment) == pytest.approx(plainly(case, shares, assignment), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_what_threads_have_no_room_for_counts_as_the_objective_has_it() -> None:
     """Local-or-shuffle, by executors that need nearly a core each already."""
     beyond = 0

@@ -236,6 +236,7 @@ def test_a_worker_with_more_flows_than_are_told_is_measured_and_enforced_and_kee
     assert said.endswith(f"has {MOST_PAIRS + 1} pairs of tasks: only the {MOST_PAIRS} with most tuples are told")
 
 
+@pytest.mark.slow
 def test_a_worker_of_many_spout_tasks_in_few_executors_has_few_histograms_on_the_page(supervisor: Supervisor) -> None:
     supervisor.work()
     buckets = [*([bound, 1] for bound in range(71)), [None, 1]]

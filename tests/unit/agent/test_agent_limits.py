@@ -269,6 +269,7 @@ def test_all_are_read_anew_where_a_change_may_have_been_missed(
     eventually(knows(reader, "t-9", 300.0), "watches are there again")
 
 
+@pytest.mark.slow
 def test_all_are_read_anew_now_and_then(monkeypatch: pytest.MonkeyPatch, zookeeper: LimitsInZooKeeper) -> None:
     monkeypatch.setattr(limits, "RESYNC_SECONDS", 0.02)
     reader = LimitsReader(HOSTS, "/storm/storm-operator", lambda: None)

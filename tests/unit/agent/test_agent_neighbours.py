@@ -54,6 +54,7 @@ def test_any_two_are_few_steps_apart() -> None:
     assert networkx.diameter(linked(graph(pods(500)))) <= 5
 
 
+@pytest.mark.slow
 def test_a_stateful_set_that_is_not_full_grown_is_connected() -> None:
     probes = graph(pods(1000), running=40)
     assert networkx.is_connected(linked(probes))

@@ -51,6 +51,7 @@ def test_an_agent_beside_bad_files_goes_on_and_tells_the_good_one(tmp_path: Path
         assert loop.is_alive()
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_is_said_once_and_the_next_one_tried(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +107,7 @@ def test_what_stays_is_remembered_when_others_are_forgotten() -> None:
 Steps = st.lists(st.dictionaries(st.integers(1, 6), st.integers(0, 50), max_size=6), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @given(Steps, st.integers(1, 4), st.integers(1, 90))
 def test_series_never_fall_and_every_tuple_is_in_exactly_one(
     steps: list[dict[int, int]], limit: int, step_seconds: int

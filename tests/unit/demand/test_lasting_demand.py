@@ -234,6 +234,7 @@ def test_without_supervisors_those_that_need_nothing_now_get_no_room() -> None:
     assert with_room_that_fits(demand, replace(picture(400.0), supervisors=()), 0.9).room_millicores == nothing
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(1.0, 5000.0), min_size=1, max_size=8))
 def test_need_peak_and_room_are_in_that_order(arrived: list[float]) -> None:
     demand = None

@@ -341,6 +341,7 @@ def test_what_was_decided_is_printed_as_it_stands(tmp_path: Path) -> None:
     assert "executors split[of words] and :count: wait" in shown.getvalue()
 
 
+@pytest.mark.slow
 def test_a_demo_beside_the_page_leaves_the_same_files_as_one_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

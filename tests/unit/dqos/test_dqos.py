@@ -96,6 +96,7 @@ def test_second_experiment_operators_leave_stressed_nodes_for_lightly_loaded_one
     assert not set(stress) & set(homes(after).values())
 
 
+@pytest.mark.slow
 def test_the_loops_come_to_rest_and_network_usage_has_fallen() -> None:
     scattered = {**IN_TURN, "op1": "s8", "op2": "s2", "op3": "s8", "op4": "s1", "op5": "s5"}
     case = experiment(scattered, utilisation_weight=0)

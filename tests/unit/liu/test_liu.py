@@ -334,6 +334,7 @@ def test_any_proposal_keeps_the_rules(
             assert len({proposal.slot_of[e] for e in there if e.topology_id == topology.id}) <= 2
 
 
+@pytest.mark.slow
 @given(clusters())
 def test_a_proposal_in_force_is_proposed_again(
     cluster: tuple[list[Topology], tuple[Supervisor, ...], dict[Executor, WorkerSlot], Demand],

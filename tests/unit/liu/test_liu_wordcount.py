@@ -10,6 +10,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
+import pytest
+
 from builders import NOW_SECONDS, PERIOD_SECONDS, chain_topology, placement_settings, snapshot, supervisors
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Plan
@@ -91,6 +93,7 @@ def closed_loop() -> Iterator[Step]:
         yield Step(needed, given, here, plan)
 
 
+@pytest.mark.slow
 def test_wordcount_under_regular_load() -> None:
     steps = list(closed_loop())
     assert fmean(len(step.assignment.workers()) for step in steps) <= 2.6 + 1e-9
@@ -101,6 +104,7 @@ def test_wordcount_under_regular_load() -> None:
     assert sum(step.plan is not None for step in steps) == 5
 
 
+@pytest.mark.slow
 def test_nobody_is_given_less_than_it_turns_out_to_need_except_at_the_very_start() -> None:
     for step in list(closed_loop())[2:]:
         assert step.given is not None

@@ -103,6 +103,7 @@ def test_cpu_load_by_hand() -> None:
     assert cpu_load(arrays, choice, 20.0)[0] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_the_seed_decides_and_nothing_else() -> None:
     case = under_round_robin(large_case(60, 8, 2))
     assert place(case) == place(case)

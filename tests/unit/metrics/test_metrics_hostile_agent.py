@@ -134,6 +134,7 @@ ANSWERS: dict[str, tuple[Sent, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parts", "reason"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_an_answer_that_cannot_be_used_is_a_problem_of_that_agent_alone(
     good: str, parts: Sent, reason: str, monkeypatch: pytest.MonkeyPatch

@@ -204,6 +204,7 @@ def test_supervisor_that_is_gone_takes_its_scrapes_along(agent: Agent, url: str)
     assert (window.series, window.problems) == ({}, ("no agent to scrape is known",))
 
 
+@pytest.mark.slow
 def test_scrapes_are_forgotten_after_a_while(agent: Agent, url: str) -> None:
     source = ScrapeSource(lambda: {"h1": url}, retention_seconds=15.0)
     for at in range(100):
@@ -235,6 +236,7 @@ def test_what_the_loop_reads_from_keeps_two_scrapes_of_each_agent(monkeypatch: p
     assert [kept.timestamp_seconds for kept in metrics.source._scrapes["h1"]] == [1180, 1190]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(some.lists(some.sampled_from([0.1, 2.0, 5.0, 9.9, 10.0, 10.1, 14.0, 40.0, 239.0]), min_size=1, max_size=12))
 def test_windows_are_those_of_a_source_that_forgets_nothing(pauses: list[float]) -> None:

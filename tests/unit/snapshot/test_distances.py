@@ -22,6 +22,7 @@ EVERY_DISTANCES = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(EVERY_DISTANCES)
 def test_one_pair_many_and_all(distances: Distances) -> None:
     ends = [(a, b) for a in range(len(NAMES)) for b in range(len(NAMES)) if a != b]

@@ -53,6 +53,7 @@ counts_strategy = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(counts_strategy, st.sampled_from([0.0, 1.0, 20.0]))
 def test_exact_counts_with_exact_margins_stay_unchanged(truth: Counts, margin_step: float) -> None:
     fitted = fit_traffic(observed(truth, truth), margin_step)

@@ -40,9 +40,9 @@ FOLLOW_UP_SECONDS = 2.0
 ZOOKEEPER_PATIENCE_SECONDS = 120.0
 """While ZooKeeper does not answer Nimbus is asked so often where it is by now."""
 
-RELEASE_PAUSES_SECONDS = (2.0, 4.0, 8.0)
+RELEASE_PAUSES_SECONDS = (1.0, 2.0, 4.0)
 """At the end pods are looked at after each of these, too: what was asked for may be refused, or take the kubelet a
-moment; and a request may be given back only after the limit."""
+moment; and a request may be given back only after the limit. `runners.END_SECONDS` is what the end of all may take."""
 
 
 @dataclass(slots=True)
@@ -277,6 +277,7 @@ class ManagedCluster:
 
     def _release_pods(self) -> None:
         """Until none is held, so often at most; one answer that fails does not end it."""
+        self.care.limits.forget_refusals()
         for seconds in (0.0, *RELEASE_PAUSES_SECONDS):
             self.sleep(seconds)
             try:

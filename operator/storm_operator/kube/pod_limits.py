@@ -133,6 +133,10 @@ class PodLimits:
         self._note_resized(hosts)
         self._give_back(self.present)
 
+    def forget_refusals(self) -> None:
+        """What was refused, and what pods were left with: it is to be asked for once more, now."""
+        self.refused, self.ceilings = {}, Ceilings()
+
     def leave_open(self, hosts: Collection[str]) -> None:
         """As `release`, for the pods of `hosts` alone, while others are held."""
         self._give_back(self._note_resized(hosts))
@@ -245,7 +249,8 @@ class PodLimits:
         else:
             is_worth = is_worth_a_resize(pod.wanted_millicores, wanted) or is_worth_reserving(pod, reserve)
         if is_withheld(pod) and (reserve is None or reserve <= (pod.kept_free_millicores or 0.0)):
-            if is_worth or is_worth_a_resize(pod.limit_millicores, wanted):
+            is_too_much = (pod.requested_millicores or 0.0) > wanted
+            if is_too_much or is_worth or is_worth_a_resize(pod.limit_millicores, wanted):
                 self._ask(pod, wanted, reserve)
         elif is_held_up(pod, wanted, reserve):
             self._ask_again(pod, wanted, is_worth, reserve)

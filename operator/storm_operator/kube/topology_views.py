@@ -47,7 +47,7 @@ def view_of(
         forecasts=report.forecasts if report else {},
         places=care.places(topology_id, snapshot, agents) if snapshot else (),
         limits=limits_in_force(topology_id, snapshot, report.limits_millicores) if report and snapshot else NO_LIMITS,
-        obstacles=_obstacle_of(one) + care.obstacles(name),
+        obstacles=care.obstacles(name) + _obstacle_of(one),
         held_resize=care.counts.held.get(topology_id),
     )
 

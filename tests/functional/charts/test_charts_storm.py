@@ -112,6 +112,11 @@ def test_one_of_several_nimbuses_forgets_nothing_that_another_may_have_the_code_
     assert "initContainers" not in pod_of(helm.template("storm", "nimbus.replicas=2"), "nimbus")
 
 
+def test_a_nimbus_behind_an_external_zookeeper_forgets_nothing_that_another_storm_may_run(helm: Helm) -> None:
+    external = ("zookeeper.enabled=false", "externalZookeeper.servers={zk-0.example}")
+    assert "initContainers" not in pod_of(helm.template("storm", *external), "nimbus")
+
+
 def test_services_select_the_pods_that_listen(rendered: Rendered) -> None:
     assert {service["metadata"]["name"] for service in rendered.of_kind("Service")} == SERVICES.keys()
     for name, ports in SERVICES.items():

@@ -12,7 +12,7 @@ import pytest
 from kube_builders import NIMBUS, managed, registry_of
 from resized_pods import BOTH_ON_S1, DEMAND, S1, FakePods, pod
 from storm_operator.adapters.errors import ZooKeeperUnreachable
-from storm_operator.adapters.kube.errors import KubernetesError, NoAnswer
+from storm_operator.adapters.kube.errors import KubernetesError, NoAnswer, Refused
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed_cluster import RELEASE_PAUSES_SECONDS, ManagedCluster
@@ -104,3 +104,14 @@ def test_those_that_cannot_be_given_back_are_named_and_waited_for_no_longer(end:
     assert end.seconds == sum(RELEASE_PAUSES_SECONDS)
     assert end.said[-1] == f"{NIMBUS}: pods storm/sup-0 keep other CPU than their own, and nobody sees to them any more"
     end.assembly.loop.release.assert_called_once_with()
+
+
+def test_what_was_refused_a_moment_ago_is_asked_for_once_more(end: End) -> None:
+    end.cluster.care.see((managed(),))
+    end.pods.refusal = Refused("exceeded quota: limits.cpu")
+    end.limits.open_up([S1.host])
+    assert end.cpu == (600.0, 600.0)
+    end.pods.refusal = None
+    end.cluster.care.see((managed(),))
+    end.cluster.release()
+    assert end.cpu == (2000.0, 1000.0)

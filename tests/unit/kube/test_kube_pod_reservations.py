@@ -134,13 +134,12 @@ class TestReservationThatCannotBeHad:
         assert played.limits.problems == {}
 
     def test_does_not_stay_pending_once_hardly_more_is_needed_than_is_kept_free(self) -> None:
-        node = FullNode(350.0, cores=350.0)
-        played = Scene(node)
+        played = Scene(FullNode(310.0, cores=310.0))
         played.follow(self.LOW)
-        played.follow(same_demand((WORDS,), 72.0))
+        played.follow(same_demand((WORDS,), 67.5))
         for _ in range(3):
-            played.follow(same_demand((WORDS,), 54.0))
-        assert self.in_force(played) == (320.0, 300.0), "of 360, which the node can never keep free, nothing is left"
+            played.follow(same_demand((WORDS,), 56.0))
+        assert self.in_force(played) == (330.0, 300.0), "of 350, which the node can never keep free, nothing is left"
         assert played.limits.problems == {}
 
     def test_is_nothing_that_matters_once_less_is_needed(self, played: Scene) -> None:

@@ -6,14 +6,16 @@ into 314, which differs from what the agents said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import requests
 
 from storm_operator.core.metrics_window import Sample, SeriesKey
 from storm_operator.core.prometheus_matrix import AGENTS_SERIES, parse_matrix, parse_vector
 from storm_operator.core.server_url import without_userinfo
+
+T = TypeVar("T")
 
 
 class PrometheusError(Exception):
@@ -41,11 +43,7 @@ def fetch_raw_samples(
     names = f"{AGENTS_SERIES},{matchers}" if matchers else AGENTS_SERIES
     # Prometheus 3 leaves out the sample at the very start of a range and 2.x does not; window_of_samples decides.
     query = f"{{{names}}}[{round(window_seconds * 1000)}ms]"
-    data = _ask(url.rstrip("/"), query, at_seconds, timeout_seconds)
-    try:
-        return parse_matrix(data, ignored_labels)
-    except ValueError as error:
-        raise PrometheusError(f"answered in an {error}") from error
+    return _read(url, query, at_seconds, timeout_seconds, lambda data: parse_matrix(data, ignored_labels))
 
 
 def fetch_last_seen(
@@ -66,9 +64,13 @@ def fetch_last_seen(
     """
     within = f"{round(window_seconds * 1000)}ms:{round(step_seconds * 1000)}ms"
     query = f"max by ({', '.join(by)}) (max_over_time(timestamp({name}{{{matchers}}})[{within}]))"
+    return _read(url, query, at_seconds, timeout_seconds, lambda data: parse_vector(data, name))
+
+
+def _read(url: str, query: str, at_seconds: float, timeout_seconds: float, parse: Callable[[Any], T]) -> T:
     data = _ask(url.rstrip("/"), query, at_seconds, timeout_seconds)
     try:
-        return parse_vector(data, name)
+        return parse(data)
     except ValueError as error:
         raise PrometheusError(f"answered in an {error}") from error
 

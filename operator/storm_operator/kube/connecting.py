@@ -22,7 +22,7 @@ from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.asks import close_lost, seed_proposals
 from storm_operator.kube.kept_rebalance import as_kept
-from storm_operator.kube.managed import Managed, nimbus_of_status
+from storm_operator.kube.managed import Managed, nimbus_of_status, submitted_stages
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.kube.submission import JobSettings
@@ -129,7 +129,7 @@ def remind(lifecycle: LifecycleManager, name: str, one: Managed) -> None:
     """What an earlier life of the operator wrote of a topology that it left running, or suspended, on this Nimbus."""
     status = one.body.get("status") or {}
     topology_id = status.get("topologyId") if nimbus_of_status(one.body) in ("", one.nimbus) else None
-    stages = {each["reason"] for each in status.get("conditions") or () if each["type"] == "Submitted"}
+    stages = submitted_stages(one.body)
     if topology_id and not stages & UNDER_WAY:
         suspended = bool(status.get("suspendedByOperator"))
         stage = Stage.SUSPENDED if suspended else Stage.RUNNING

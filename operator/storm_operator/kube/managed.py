@@ -135,11 +135,16 @@ def nimbus_of_status(body: Body) -> str:
     return nimbus and nimbus_name(nimbus, key_of(body)[0])
 
 
+def submitted_stages(body: Body) -> frozenset[str]:
+    """How far the submission of its topology is by the resource's status: none, or one `Stage`."""
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return frozenset(str(each.get("reason")) for each in conditions if each.get("type") == "Submitted")
+
+
 def _nimbus_of_what_runs(body: Body) -> str:
     """Where, by its status, the resource's topology runs, or is being submitted; empty where it does neither."""
-    status = body.get("status") or {}
-    stages = {each.get("reason") for each in status.get("conditions") or () if each.get("type") == "Submitted"}
-    return nimbus_of_status(body) if status.get("topologyId") or Stage.SUBMITTING in stages else ""
+    runs = (body.get("status") or {}).get("topologyId") or Stage.SUBMITTING in submitted_stages(body)
+    return nimbus_of_status(body) if runs else ""
 
 
 def _why_it_stays(nimbus: str, default_nimbus: str | None) -> str:

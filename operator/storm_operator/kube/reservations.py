@@ -40,6 +40,10 @@ class Withheld:
     had_millicores: float
 
 
+def _still_stands(one: Withheld, pod: SupervisorPod, now_seconds: float) -> bool:
+    return now_seconds - one.at_seconds < 2 * RETRY_SECONDS and is_clearly_more_than_kept(pod, one.millicores)
+
+
 @dataclass(slots=True)
 class Reservations:
     """What could not be reserved, by pod, until it is reserved, is needed no more, or was not asked for again."""
@@ -52,7 +56,7 @@ class Reservations:
         self.withheld = {
             key: one
             for key, one in self.withheld.items()
-            if key in by_key and (is_withheld(by_key[key]) or self._still_stands(one, by_key[key], now_seconds))
+            if key in by_key and (is_withheld(by_key[key]) or _still_stands(one, by_key[key], now_seconds))
         }
         for pod in pods:
             if is_withheld(pod):
@@ -70,9 +74,6 @@ class Reservations:
     def forget(self, pod: SupervisorPod) -> None:
         """Nothing is to be reserved for the pod any more."""
         self.withheld.pop(key_of(pod), None)
-
-    def _still_stands(self, one: Withheld, pod: SupervisorPod, now_seconds: float) -> bool:
-        return now_seconds - one.at_seconds < 2 * RETRY_SECONDS and is_clearly_more_than_kept(pod, one.millicores)
 
     def is_to_be_tried(self, pod: SupervisorPod, wanted_millicores: float, now_seconds: float) -> bool:
         """Whether to ask for `wanted_millicores` as a reservation: if so, that is taken to be done now."""

@@ -12,6 +12,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 DISTRIBUTION = "storm-operator"
+PLAIN = None
+"""`rich_markup_mode` of a Typer app. In rich's boxes 80 columns have no room for long names, which are cut off, and
+what is below a command's first paragraph is broken where its source is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ def lazy_program(program: str, commands: Mapping[str, LazyCommand], summary: str
         cls=lazy_group(program, commands),
         no_args_is_help=True,
         add_completion=False,
+        rich_markup_mode=PLAIN,
         pretty_exceptions_show_locals=False,
         help=summary,
     )
@@ -98,7 +102,7 @@ def load_available(program: str, name: str, command: LazyCommand) -> Any:
 
 
 def _as_command(name: str, function: Callable[..., Any]) -> Any:
-    single = typer.Typer(add_completion=False)
+    single = typer.Typer(add_completion=False, rich_markup_mode=PLAIN)
     single.command(name, context_settings=getattr(function, "context_settings", None))(function)
     return typer.main.get_command(single)
 

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from storm_operator.cli_output import written_out
+from storm_operator.lazy_commands import PLAIN
 from storm_operator.local.build import plugin_jar as build_plugin_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.lifecycle import take_down
@@ -23,7 +24,9 @@ from storm_operator.local.spec import LocalClusterError, LocalClusterSpec
 from storm_operator.local.state_file import state_file
 from storm_operator.local.status import cluster_status
 
-app = typer.Typer(help="A real Storm cluster on this machine.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="A real Storm cluster on this machine.", no_args_is_help=True, add_completion=False, rich_markup_mode=PLAIN
+)
 Name = Annotated[str, typer.Option(help="The cluster's name.")]
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
+from typer import Typer
 from typer.testing import CliRunner
 
 from storm_operator.cli import COMMANDS, PROGRAM, app
 from storm_operator.lazy_commands import LazyCommand, load_available
 from storm_pipeline.cli import JOBS, load_job
+from storm_pipeline.cli import app as pipeline
 
 RUNNER = CliRunner()
 OWN = ("storm_operator.cli", "storm_operator.lazy_commands")
@@ -62,6 +65,26 @@ def test_missing_command_says_so_and_leaves_the_others_alone(target: str, monkey
     assert broken.exit_code == 1
     assert "broken is not available in this installation" in broken.output
     assert RUNNER.invoke(app, ["plan", "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        *(pytest.param(app, [name], id=name) for name in COMMANDS),
+        *(pytest.param(app, ["local", name], id=f"local-{name}") for name in ("up", "down", "status")),
+        *(pytest.param(pipeline, [name], id=f"pipeline-{name}") for name in JOBS),
+    ],
+)
+def test_help_fills_80_columns_and_cuts_nothing_off(program: Typer, words: list[str]) -> None:
+    told = RUNNER.invoke(program, [*words, "--help"], env={"COLUMNS": "80"}).output
+    assert "…" not in told
+    assert max(len(line) for line in told.splitlines()) <= 80
+    # What stands before the options are sentences: no line of theirs ends where the next one's first word had room.
+    sentences = told.partition("\n\n")[2].partition("\nOptions:")[0].partition("\nArguments:")[0].splitlines()
+    assert sentences
+    for line, following in pairwise(sentences):
+        if line.strip() and following.strip():
+            assert len(line) + 1 + len(following.split()[0]) > 78, line
 
 
 def test_unknown_command_is_bad_usage() -> None:

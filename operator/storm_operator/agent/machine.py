@@ -101,8 +101,14 @@ class Machine:
         own = self._cgroup if self._cgroup is not None and not self._counts_others(self._cgroup) else None
         pids = own.process_ids() if own else None
         uses = [use for pid in pids or with_log_writers(worker_pids) if (use := process_use(pid)) is not None]
+        # Also while a cgroup counts: what it told of them is not to be told again once it is gone.
+        before_seconds = self._meter.total_seconds
+        used_by_processes = self._meter.add(uses) - before_seconds
         counted = own.cpu_seconds() if own else None
-        self._told_cpu_seconds = self._meter.add(uses) if counted is None else self._going_on(counted)
+        if counted is None:
+            self._told_cpu_seconds += used_by_processes
+        else:
+            self._told_cpu_seconds = self._going_on(counted)
         return MachineUse(
             cpu_seconds=self._told_cpu_seconds,
             throttled_seconds=own.throttled_seconds() if own else None,

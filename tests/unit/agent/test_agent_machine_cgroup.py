@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from storm_operator.agent.machine_cgroup import (
     describe_cgroup,
     parse_mounts,
 )
+from storm_operator.agent.processes import ProcessUse
 
 
 def mounts_below(root: Path, *lines: str) -> str:
@@ -174,3 +176,50 @@ def test_cpu_goes_on_from_what_was_told_before_the_cgroup_was_known(tmp_path: Pa
     assert machine.use(()).cpu_seconds == 1.0, "made anew"
     (pod / "cpu.stat").write_text("usage_usec 1500000\n")
     assert machine.use(()).cpu_seconds == 2.0
+
+
+def test_cpu_goes_on_over_a_service_that_stands_still_for_a_while(tmp_path: Path) -> None:
+    service = tmp_path / "storm.service"
+    cgroup = MachineCgroup(2, service, tmp_path, accounting=service)
+    machine = Machine(None, began_at_seconds=0.0)
+
+    def begins_with(cpu_seconds: int) -> None:
+        shutil.rmtree(service, ignore_errors=True)
+        service.mkdir()
+        (service / "cgroup.type").write_text("domain\n")
+        (service / "cpu.stat").write_text(f"usage_usec {cpu_seconds}000000\n")
+        machine.adopt_cgroup(cgroup)
+
+    begins_with(0)
+    (service / "cpu.stat").write_text("usage_usec 500000000\n")
+    told = [machine.use(()).cpu_seconds]
+    begins_with(1)
+    told.append(machine.use(()).cpu_seconds)
+    shutil.rmtree(service)
+    told.append(machine.use(()).cpu_seconds)
+    begins_with(1)
+    told.append(machine.use(()).cpu_seconds)
+    assert told == [500.0] * 4
+    (service / "cpu.stat").write_text("usage_usec 3000000\n")
+    assert machine.use(()).cpu_seconds == 502.0
+
+
+def test_processes_that_a_cgroup_counted_count_by_themselves_from_then_on_once_it_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cgroup.type").write_text("domain\n")
+    (tmp_path / "cgroup.procs").write_text("4711\n")
+    (tmp_path / "cpu.stat").write_text("usage_usec 0\n")
+    machine = Machine(None, began_at_seconds=0.0)
+    machine.adopt_cgroup(MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path))
+    (tmp_path / "cpu.stat").write_text("usage_usec 700000000\n")
+
+    def told_when_the_process_has_used(cpu_seconds: float) -> float | None:
+        use = ProcessUse(4711, started_ticks=1, started=1.0, cpu_seconds=cpu_seconds, memory_bytes=1)
+        monkeypatch.setattr("storm_operator.agent.machine.process_use", lambda _pid: use)
+        return machine.use((4711,)).cpu_seconds
+
+    assert told_when_the_process_has_used(600.0) == 700.0
+    for file in tmp_path.iterdir():
+        file.unlink()
+    assert told_when_the_process_has_used(602.0) == 702.0

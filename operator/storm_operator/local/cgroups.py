@@ -112,15 +112,16 @@ def create_machine_cgroup(hierarchy: Hierarchy, cluster: str, machine: str, capa
 def set_capacity(cgroup: Path, capacity_millicores: float) -> None:
     """CPU that the cgroup may use; acts at once."""
     quota = max(1000, round(PERIOD_MICROSECONDS * capacity_millicores / 1000.0))
-    if (cgroup / "cpu.max").exists():
+    is_v2 = (cgroup / "cpu.max").exists()
+    burst = cgroup / ("cpu.max.burst" if is_v2 else "cpu.cfs_burst_us")
+    # A burst greater than the quota is refused: down before the quota falls, up after it rose.
+    _allow_burst(burst, 0)
+    if is_v2:
         (cgroup / "cpu.max").write_text(f"{quota} {PERIOD_MICROSECONDS}")
-        _allow_burst(cgroup / "cpu.max.burst", quota)
     else:
-        # A burst greater than the quota is refused: down before the quota falls, up after it rose.
-        _allow_burst(cgroup / "cpu.cfs_burst_us", 0)
         (cgroup / "cpu.cfs_period_us").write_text(str(PERIOD_MICROSECONDS))
         (cgroup / "cpu.cfs_quota_us").write_text(str(quota))
-        _allow_burst(cgroup / "cpu.cfs_burst_us", quota)
+    _allow_burst(burst, quota)
 
 
 def _allow_burst(file: Path, microseconds: int) -> None:

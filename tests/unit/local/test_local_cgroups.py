@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -59,6 +60,29 @@ def test_v2_capacity_and_delegation_down_to_the_machine(tmp_path: Path) -> None:
     assert (machine / "cpu.max").read_text() == "30000 20000"
     for parent in list(machine.parents)[:3]:
         assert (parent / "cgroup.subtree_control").read_text() == "+cpu"
+
+
+@pytest.mark.parametrize(
+    ("quota", "burst"), [("cpu.cfs_quota_us", "cpu.cfs_burst_us"), ("cpu.max", "cpu.max.burst")], ids=["v1", "v2"]
+)
+def test_a_capacity_falls_and_rises_without_a_burst_above_the_quota(
+    quota: str, burst: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in ((quota, "20000 20000"), (burst, "20000"), ("cpu.cfs_period_us", "20000")):
+        (tmp_path / name).write_text(text)
+    write = Path.write_text
+
+    def written_by_the_kernel(file: Path, text: str) -> int:
+        """Which refuses a burst above the quota, whichever of the two is written."""
+        size = write(file, text)
+        if int((tmp_path / burst).read_text()) > int((tmp_path / quota).read_text().split()[0]):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return size
+
+    monkeypatch.setattr(Path, "write_text", written_by_the_kernel)
+    for millicores, allowed in ((500.0, "10000"), (2000.0, "40000")):
+        set_capacity(tmp_path, millicores)
+        assert (tmp_path / quota).read_text().split()[0] == (tmp_path / burst).read_text() == allowed
 
 
 def test_a_process_joins_both_hierarchies_of_v1(tmp_path: Path) -> None:

@@ -137,6 +137,18 @@ class PlanSchedulerTest {
     }
 
     @Test
+    void executorsThatRunAndCannotGoWhereTheirPlanSaysStay() {
+        store.put("t", plan("p-1", "t", "s1 6700 1 2 3 4 5 6"));
+        PlanScheduler scheduler = newScheduler();
+        cluster.round(scheduler);
+        store.put("t", plan("p-2", "t", "s2 6700 1 2 3", "s9 6700 4 5"));
+        cluster.round(scheduler);
+        assertEquals(Map.of("s1:6700", List.of(4, 5, 6), "s2:6700", List.of(1, 2, 3)), cluster.workers("t"));
+        assertEquals("Plan p-2: 3 of 6 executors as planned; 2: supervisor h9 is dead; 1: the plan does not name it",
+            cluster.status("t"));
+    }
+
+    @Test
     void executorsOfAWorkerThatTimedOutAreElsewhereForOneRound() {
         store.put("t", plan("p-1", "t", "s1 6700 1 2 3", "s2 6702 4 5 6"));
         PlanScheduler scheduler = newScheduler();

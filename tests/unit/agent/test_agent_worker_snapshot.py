@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from storm_operator.agent.snapshot_fields import SnapshotError
 from storm_operator.agent.worker_series import counter_readings, gauge_readings, latency_histograms
 from storm_operator.agent.worker_snapshot import parse_worker_snapshot
 
+REFERENCE = Path(__file__).parents[3] / "docs/reference/interfaces.md"
 FLOW = {"source_task": 1, "stream": "s", "target_task": 2, "tuples": 3}
 
 
@@ -31,6 +33,13 @@ def test_reads_every_part() -> None:
     assert worker.executors[0].executed == 1.5
     assert worker.traffic[0].target_task == 5
     assert worker.complete_latency[0].buckets == ((0.5, 1.0), (1.0, 2.0), (math.inf, 3.0))
+
+
+def test_reads_the_snapshot_that_the_reference_shows() -> None:
+    _, _, section = REFERENCE.read_text().partition("## Worker snapshot, version 1")
+    shown, _, _ = section.partition("```json\n")[2].partition("```")
+    worker = parse_worker_snapshot(shown.encode())
+    assert worker.complete_latency[0].buckets[-1] == (math.inf, 0.0)
 
 
 @pytest.mark.parametrize(

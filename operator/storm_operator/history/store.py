@@ -164,7 +164,7 @@ class HistoryStore:
         unreadable = []
         for table in TABLES:
             of_table = posixpath.join(folder, table.name)
-            parts = _by_date(sorted(path for path, _ in self.files.below(of_table)))
+            parts = _by_date(path for path, _ in self.files.below(of_table))
             for paths in parts.values():
                 sound = self._publish_parts(table, run_id, paths)
                 # Another recorder may be about to end, and have written more meanwhile.
@@ -251,8 +251,12 @@ class _PartName:
 
 
 def _by_date(parts: Iterable[str]) -> dict[str, list[str]]:
+    """Of each date in the order that they were written in, whatever the clock did.
+
+    A file is then called after its first and last part, and whatever is written later is of another name.
+    """
     found: dict[str, list[str]] = {}
-    for path in parts:
+    for path in sorted(parts, key=lambda path: _PartName.of(path).number):
         found.setdefault(_PartName.of(path).date, []).append(path)
     return found
 

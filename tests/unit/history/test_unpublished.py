@@ -207,3 +207,19 @@ def test_a_clock_that_was_set_back_keeps_nothing_from_being_published(tmp_path: 
     for number in (4000, 3000, 3001):  # nearly three hours back, on the same date
         keep(store, number)
     assert published(tmp_path) == [3000.0, 4000.0]
+
+
+def test_a_period_of_a_clock_that_was_set_back_is_not_taken_for_one_that_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is between those of periods that are published, and still open as they could not be deleted."""
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    for number in (0, 2):
+        keep(store, number)
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "delete", lists_nothing)
+        with pytest.raises(OSError, match="Input/output"):
+            store.publish()
+    keep(store, 1)
+    store.publish()
+    assert set(published(tmp_path)) == {0.0, 1.0, 2.0}

@@ -43,7 +43,10 @@ class Section:
 
 
 def last_known(selector: str) -> str:
-    """The newest value of two minutes: while workers restart, figures are missing, and a table would be empty."""
+    """The newest value of two minutes: while workers restart, figures are missing, and a table would be empty.
+
+    Take `max` of it before any sum: what another pod of the operator told before this one is there as long.
+    """
     return f"last_over_time({selector}[2m])"
 
 

@@ -124,7 +124,7 @@ def _topologies() -> AnyPanel:
         last("complete_latency_seconds", ',statistic="p50"'),
         last("complete_latency_seconds", ',statistic="p99"'),
         last("inter_supervisor_traffic_ratio"),
-        f"sum by (nimbus, topology) ({growth})",
+        f"sum by (nimbus, topology) (max by (nimbus, topology, component) ({growth}))",
         last("topology_executors"),
         last("topology_workers"),
         last("topology_supervisors"),

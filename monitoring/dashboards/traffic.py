@@ -97,7 +97,7 @@ def _between() -> tuple[AnyPanel, ...]:
             "Tuples per second now: rows send, columns receive; the diagonal stays on its machine. Dark cells off the "
             "diagonal are what placement can still save.",
             "short",
-            f"sum by (source, target) ({last_known(PAIRS)})",
+            f"sum by (source, target) (max by (nimbus, source, target) ({last_known(PAIRS)}))",
             row="source",
             column="target",
             decimals=0,

@@ -14,13 +14,15 @@ from dashboards.frame import Uid
 from dashboards.preview.choices import Looked, substituted
 from prometheus_server import program
 
-CHOSEN = {"$__rate_interval": "1m", "$topology_id": ".+"}
+CHOSEN = {"$__rate_interval": "1m", "$topology_id": ".+", "$topology": ".+", "$cluster": ".*"}
 """Grafana's variables, and what they are where scrapes come every 15 s and all topologies are looked at."""
 
 
-def shown(uid: Uid, title: str, series: Mapping[str, str], expected: Mapping[str, float], folder: Path) -> None:
+def shown(
+    uid: Uid, title: str, series: Mapping[str, str], expected: Mapping[str, float], folder: Path, column: str = "A"
+) -> None:
     """Raises CalledProcessError unless the values are `expected`, by labels, a minute after the series began."""
-    (target,) = panel_of(uid, title)["targets"]
+    target = next(target for target in panel_of(uid, title)["targets"] if target["refId"] == column)
     samples = [{"labels": labels, "value": value} for labels, value in expected.items()]
     expression = target["expr"]
     for variable, value in CHOSEN.items():
@@ -79,6 +81,29 @@ def test_a_pair_of_tasks_is_told_with_what_is_known_of_either(tmp_path: Path) ->
         receiver = f',receiver="{names[target]}"' if target in names else ""
         expected[f'{{{own},source_task="{source}",target_task="{target}"{sender}{receiver}}}'] = float(rate)
     shown(Uid.TRAFFIC, "Heaviest pairs of tasks", series, expected, tmp_path)
+
+
+REPLICAS = {'pod="1"': "30x2 stale", 'pod="2"': "_x3 40x8"}
+"""Of an operator that was started anew, or whose Lease another has taken, within the last minutes."""
+
+
+def test_what_supervisors_exchange_counts_once_after_a_change_of_the_operator_s_pod(tmp_path: Path) -> None:
+    pair = 'nimbus="n",source="a",target="b"'
+    series = {
+        f"storm_operator_supervisor_traffic_tuples_per_second{{{pair},{pod}}}": values
+        for pod, values in REPLICAS.items()
+    }
+    shown(Uid.TRAFFIC, "From supervisor to supervisor", series, {'{source="a",target="b"}': 40}, tmp_path)
+
+
+def test_the_growth_of_queues_counts_once_after_a_change_of_the_operator_s_pod(tmp_path: Path) -> None:
+    growth = 'storm_operator_component_queue_growth_tuples_per_second{nimbus="n",topology="t"'
+    series = {
+        f'{growth},component="{name}",{pod}}}': values
+        for name in ("split", "count")
+        for pod, values in REPLICAS.items()
+    }
+    shown(Uid.OVERVIEW, "Each topology", series, {'{nimbus="n",topology="t"}': 80}, tmp_path, column="F")
 
 
 @pytest.mark.parametrize(("before", "plans"), [(0, 1), (0, 3), (5, 1), (5, 2)])

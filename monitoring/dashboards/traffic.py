@@ -13,16 +13,24 @@ from dashboards.table_panels import Column, matrix, rows
 T = TOPOLOGIES
 LEVELS = f"storm_operator_traffic_tuples_per_second{{{T}}}"
 PAIRS = f"storm_operator_supervisor_traffic_tuples_per_second{{{CLUSTERS}}}"
-SUPERVISORS = f"max by (nimbus, supervisor) (storm_operator_supervisor_executors{{{CLUSTERS}}})"
-DIAGONAL = (
-    f'label_replace(label_replace({SUPERVISORS}, "source", "$1", "supervisor", "(.*)"),'
-    ' "target", "$1", "supervisor", "(.*)")'
-)
-"""Each supervisor with itself; of few series, unlike a sum over all pairs."""
+SUPERVISORS = f"storm_operator_supervisor_executors{{{CLUSTERS}}}"
+
+
+def with_itself(supervisors: str) -> str:
+    """Each of the supervisors as source and target; of few series, unlike a sum over all pairs."""
+    hosts = f"max by (nimbus, supervisor) ({supervisors})"
+    source = f'label_replace({hosts}, "source", "$1", "supervisor", "(.*)")'
+    return f'label_replace({source}, "target", "$1", "supervisor", "(.*)")'
+
+
+DIAGONAL = with_itself(SUPERVISORS)
 BETWEEN = f"({PAIRS} unless on (nimbus, source, target) {DIAGONAL})"
 """Traffic from each supervisor to each other one."""
 RECORDED_PAIRS = f"supervisors:storm_traffic_tuples:current{{{CLUSTERS}}}"
 """As PAIRS, but a quarter of the samples: a heat map reads all pairs of a day, just to find those that it shows."""
+DIAGONAL_OF_RANGE = with_itself(f"last_over_time({SUPERVISORS}[$__range] @ end())")
+"""Whatever was a supervisor meanwhile: what is recorded outlasts what the operator tells by a minute, and the same rows
+are to be there at every moment."""
 PLAN_TRAFFIC = f"storm_operator_last_plan_inter_supervisor_tuples_per_second{{{T},stage="
 
 
@@ -62,7 +70,7 @@ def _how_much() -> tuple[AnyPanel, ...]:
             "Pairs of supervisors",
             "Ordered pairs of different supervisors that exchange tuples.",
             "short",
-            f"count({BETWEEN} > 0) or count({SUPERVISORS}) * 0",
+            f"count({BETWEEN} > 0) or count(max by (nimbus, supervisor) ({SUPERVISORS})) * 0",
             width=6,
         ),
         figure(
@@ -119,7 +127,7 @@ def _between() -> tuple[AnyPanel, ...]:
             Query(
                 f"{RECORDED_PAIRS} and on (nimbus, source, target) topk(20, "
                 f"sum_over_time({RECORDED_PAIRS}[$__range:$__interval] @ end())"
-                f" unless on (nimbus, source, target) {DIAGONAL})",
+                f" unless on (nimbus, source, target) {DIAGONAL_OF_RANGE})",
                 "{{source}} \u2192 {{target}}",
             ),
         ),

@@ -14,7 +14,10 @@ from dashboards.frame import Uid
 from dashboards.preview.choices import Looked, substituted
 from prometheus_server import program
 
-CHOSEN = {"$__rate_interval": "1m", "$topology_id": ".+", "$topology": ".+", "$cluster": ".*"}
+CHOSEN = {"$__rate_interval": "1m", "$topology_id": ".+", "$topology": ".+", "$cluster": ".*"} | {
+    "$__range": "1m",
+    "$__interval": "15s",
+}
 """Grafana's variables, and what they are where scrapes come every 15 s and all topologies are looked at."""
 
 
@@ -104,6 +107,16 @@ def test_the_growth_of_queues_counts_once_after_a_change_of_the_operator_s_pod(t
         for pod, values in REPLICAS.items()
     }
     shown(Uid.OVERVIEW, "Each topology", series, {'{nimbus="n",topology="t"}': 80}, tmp_path, column="F")
+
+
+def test_what_stays_on_its_machine_is_in_no_row_while_the_operator_tells_of_no_supervisors(tmp_path: Path) -> None:
+    """As after a pass that failed: what the rules made of the pass before is there for a minute more."""
+    supervisors = {
+        f'storm_operator_supervisor_executors{{nimbus="n",supervisor="{host}"}}': "4x2 stale" for host in ("a", "b")
+    }
+    pair = 'supervisors:storm_traffic_tuples:current{nimbus="n",source="a",target="b"}'
+    recorded = {pair: "30x8", pair.replace('"b"', '"a"'): "9000x8"}
+    shown(Uid.TRAFFIC, "Traffic between supervisors over time", supervisors | recorded, {pair: 30}, tmp_path)
 
 
 @pytest.mark.parametrize(("before", "plans"), [(0, 1), (0, 3), (5, 1), (5, 2)])

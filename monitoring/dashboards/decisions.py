@@ -152,13 +152,14 @@ def _holds() -> tuple[AnyPanel, ...]:
 
 
 def _predictions() -> tuple[AnyPanel, ...]:
+    by_stage = "max by (nimbus, topology, stage)"
     return (
         lines(
             "Traffic between supervisors: predicted and measured",
             "Of each topology's last plan. Measured comes with verification; far off means that the load changed.",
             "suffix: tuples/s",
             Query(
-                f"max by (topology, stage) (storm_operator_last_plan_inter_supervisor_tuples_per_second{{{T}}})",
+                f"{by_stage} (storm_operator_last_plan_inter_supervisor_tuples_per_second{{{T}}})",
                 "{{topology}} {{stage}}",
             ),
             dashed=".* predicted",
@@ -168,7 +169,7 @@ def _predictions() -> tuple[AnyPanel, ...]:
             "Mean of the slowest topology of the last plan. Measured above before is what plans are rolled back for.",
             "s",
             Query(
-                f"max by (topology, stage) (storm_operator_last_plan_complete_latency_seconds{{{T}}})",
+                f"{by_stage} (storm_operator_last_plan_complete_latency_seconds{{{T}}})",
                 "{{topology}} {{stage}}",
             ),
             thresholds=LATENCY_SECONDS,
@@ -193,7 +194,7 @@ def _predictions() -> tuple[AnyPanel, ...]:
 
 
 def _forecasts() -> tuple[AnyPanel, ...]:
-    by = "sum by (topology, component)"
+    by = "sum by (nimbus, topology, component)"
     actual = f"{by} (storm_operator_component_arrival_tuples_per_second{{{T}}})"
     forecast = f"{by} (storm_operator_component_forecast_arrival_tuples_per_second{{{T}}})"
     return (

@@ -152,7 +152,7 @@ def _courses() -> tuple[AnyPanel, ...]:
             "Traffic between supervisors",
             "Tuples per second that cross machines, by topology: what placement is there to lower.",
             "suffix: tuples/s",
-            Query(f"sum by (topology) ({INTER})", "{{topology}}"),
+            Query(f"sum by (nimbus, topology) ({INTER})", "{{topology}}"),
         ),
         lines(
             "CPU of supervisors",

@@ -119,6 +119,36 @@ def test_what_stays_on_its_machine_is_in_no_row_while_the_operator_tells_of_no_s
     shown(Uid.TRAFFIC, "Traffic between supervisors over time", supervisors | recorded, {pair: 30}, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("title", "metric"),
+    [
+        ("Traffic between supervisors: predicted and measured", "last_plan_inter_supervisor_tuples_per_second"),
+        ("Complete latency: predicted and measured", "last_plan_complete_latency_seconds"),
+    ],
+)
+def test_plans_of_topologies_of_one_name_on_two_clusters_are_two(title: str, metric: str, tmp_path: Path) -> None:
+    figures = {"n": {"before": 100, "predicted": 5, "measured": 4}, "m": {"before": 10, "predicted": 1, "measured": 90}}
+    expected = {
+        f'{{nimbus="{nimbus}",topology="t",stage="{stage}"}}': float(value)
+        for nimbus, stages in figures.items()
+        for stage, value in stages.items()
+    }
+    series = {f"storm_operator_{metric}{labels}": f"{value}x8" for labels, value in expected.items()}
+    shown(Uid.DECISIONS, title, series, expected, tmp_path)
+
+
+def test_forecasts_of_topologies_of_one_name_on_two_clusters_do_not_make_up_for_each_other(tmp_path: Path) -> None:
+    figures = {"n": (100, 150), "m": (100, 50)}
+    series = {}
+    for nimbus, (arrived, forecast) in figures.items():
+        labels = f'{{nimbus="{nimbus}",topology="t",component="c"}}'
+        series[f"storm_operator_component_arrival_tuples_per_second{labels}"] = f"{arrived}x8"
+        series[f"storm_operator_component_forecast_arrival_tuples_per_second{labels}"] = f"{forecast}x8"
+    errors = {"n": 0.5, "m": -0.5}
+    expected = {f'{{nimbus="{nimbus}",topology="t",component="c"}}': error for nimbus, error in errors.items()}
+    shown(Uid.DECISIONS, "Error of the forecast", series, expected, tmp_path)
+
+
 @pytest.mark.parametrize(("before", "plans"), [(0, 1), (0, 3), (5, 1), (5, 2)])
 @pytest.mark.parametrize("uid", [Uid.OVERVIEW, Uid.DECISIONS], ids=lambda uid: uid.value)
 def test_each_plan_is_one_in_one_bar_whenever_it_ended(uid: Uid, before: int, plans: int, tmp_path: Path) -> None:

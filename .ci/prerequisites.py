@@ -3,6 +3,7 @@
 Runs under any Python 3, before the project's own packages exist: standard library only.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -36,7 +37,7 @@ def missing() -> "list[str]":
         problems.append("no Java compiler (javac): apt-get install openjdk-17-jdk-headless | brew install openjdk@17")
     elif version < JAVA:
         problems.append(f"Java is {version}, {JAVA} is needed: apt-get install openjdk-17-jdk-headless")
-    if shutil.which("mvn") is None:
+    if shutil.which("mvn") is None and not os.environ.get("MVNW_REPOURL"):
         problems.append("no Maven (mvn): apt-get install maven | brew install maven (or MVNW_REPOURL, see ./mvnw)")
     return problems
 
@@ -45,4 +46,6 @@ if __name__ == "__main__":
     found = missing()
     for problem in found:
         print(f"prerequisite: {problem}", file=sys.stderr)
+    if not found:
+        print("prerequisites: all are there (Python with venv, a JDK, Maven)")
     sys.exit(1 if found else 0)

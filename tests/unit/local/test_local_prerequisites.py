@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from storm_operator.local.prerequisites import (
@@ -61,3 +65,31 @@ def test_what_only_isolation_needs_is_said_but_not_fatal() -> None:
     for missing in (*check_isolation(1000, everything, True), *check_isolation(0, nothing, False)):
         assert not missing.fatal
     assert "iproute2" in str(check_isolation(0, nothing, True)[0])
+
+
+@pytest.mark.parametrize("has_maven", [True, False], ids=["maven on PATH", "maven that the wrapper fetches"])
+def test_make_prerequisites_says_in_a_line_that_all_is_there(tmp_path: Path, has_maven: bool) -> None:
+    done = prerequisites_by_make(tmp_path, has_maven, {} if has_maven else {"MVNW_REPOURL": "https://maven.example"})
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = done.stdout.splitlines()
+    assert "all are there" in line
+
+
+def test_make_prerequisites_names_what_is_missing_and_ends_with_1(tmp_path: Path) -> None:
+    done = prerequisites_by_make(tmp_path, has_maven=False, environment={})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no Maven (mvn): apt-get install maven" in done.stderr
+
+
+def prerequisites_by_make(
+    folder: Path, has_maven: bool, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """On a machine that has a JDK, and Maven or not."""
+    for name, said in {"javac": "javac 17.0.15", **({"mvn": "Apache Maven"} if has_maven else {})}.items():
+        (folder / name).write_text(f"#!/bin/sh\necho {said}\n")
+        (folder / name).chmod(0o755)
+    script = Path(__file__).parents[3] / ".ci/prerequisites.py"
+    command = [sys.executable, str(script)]
+    return subprocess.run(
+        command, env={"PATH": str(folder), **environment}, capture_output=True, text=True, check=False
+    )

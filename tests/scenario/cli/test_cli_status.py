@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 from builders import supervisors
 from console_scene import PageScene, page_scene, unseen
 from http_server import serving
+from loop_scene import SETTINGS, SPECS
 from storm_operator import cli_status
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.cli import app
@@ -26,6 +28,9 @@ from storm_operator.console.site import PageAddress, open_page
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
+from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.settings import Mode
+from storm_operator.loop_ports import Audience, PassReport
 from storm_operator.status_view import status_view
 
 RUNNER = CliRunner()
@@ -138,9 +143,9 @@ def test_traffic_that_is_not_all_measured_is_unknown() -> None:
     assert "Tuples/s: unknown, not all executors are measured" in lines
 
 
-def status_of(page: PageScene) -> str:
+def status_of(page: PageScene, plans: Sequence[Mapping[str, Any]] = ()) -> str:
     console = Console(width=120, record=True, file=StringIO(), highlight=False)
-    console.print(status_view("nimbus:6627", page.get("view"), []))
+    console.print(status_view("nimbus:6627", page.get("view"), plans))
     return console.export_text()
 
 
@@ -175,6 +180,41 @@ def test_a_cluster_that_was_never_seen_is_not_told_as_one_without_topologies() -
     text = status_of(page)
     assert "note: the cluster has not been seen yet" in text
     assert "everything: hold, ClusterUnreachable: no Nimbus answers" in text
+
+
+def test_while_a_plan_is_applied_the_hold_of_the_pass_before_is_not_told() -> None:
+    page = page_scene(passes=0)
+    observed = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, mode=Mode.OBSERVE))}
+    page.played.run(observed)
+    assert "hold, ObserveOnly: " in status_of(page)
+    told: list[str] = []
+
+    class Onlooker:
+        """Asks for the status at each step of a plan, as a person may."""
+
+        def on_pass(self, report: PassReport) -> None: ...
+
+        def on_record(self, record: PlanRecord) -> None:
+            if record.state is PlanState.APPLYING:
+                told.append(" ".join(status_of(page, page.get("plans")["plans"]).split()))
+
+    page.played.loop.listener = Audience((page.watcher, Onlooker()), print)
+    page.played.run(SPECS)
+    (plan,) = page.get("plans")["plans"]
+    assert told
+    for text in told:
+        assert f"words (managed): plan {plan['id']} is being applied" in text
+        assert "hold, " not in text
+
+
+@pytest.mark.parametrize("reason", [HoldReason.APPLYING, HoldReason.CLUSTER_UNREACHABLE])
+def test_why_a_plan_that_was_cut_short_is_not_in_force_yet_is_told(reason: HoldReason) -> None:
+    page = page_scene(passes=1)
+    view, (plan,) = page.get("view"), page.get("plans")["plans"]
+    view["decisions"] = [view["decisions"][0] | {"kind": "hold", "reason": reason.value, "message": "a rebalance runs"}]
+    console = Console(width=120, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", view, [plan | {"state": "Applying"}]))
+    assert f"hold, {reason.value}: a rebalance runs" in console.export_text()
 
 
 def placement_column(text: str, heading: str, after: str) -> str:

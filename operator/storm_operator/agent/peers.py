@@ -171,7 +171,7 @@ def _look_up(address: Address) -> list[tuple[socket.AddressFamily, tuple[Any, ..
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except UnicodeError as error:  # a name with a label that is empty or too long: DNS has none such
         raise NoSuchPeer(address[0]) from error
-    except socket.gaierror as error:
+    except OSError as error:  # not a gaierror alone: looking up takes files, of which there may be no more
         if error.errno in NO_SUCH_NAME:
             raise NoSuchPeer(address[0]) from error
         raise NoLookup(f"{address[0]}: {error.strerror}") from error

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import random
 import socket
 import threading
@@ -232,18 +233,25 @@ def test_that_names_cannot_be_looked_up_is_said_once_each_time(
     ]
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+        OSError(errno.EMFILE, "Too many open files"),  # of this process: what EAI_SYSTEM becomes
+    ],
+)
 def test_while_names_cannot_be_looked_up_nothing_is_learned_of_peers(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    failure: OSError, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def no_answer(*_given: Any, **_named: Any) -> Any:
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        raise failure
 
     monkeypatch.setattr(socket, "getaddrinfo", no_answer)
-    with pytest.raises(NoLookup, match="Temporary failure"):
+    with pytest.raises(NoLookup, match=str(failure.strerror)):
         probe_agent(("storm-supervisor-1.storm", 9464))
     peers = Peers("a", {"b": ("storm-supervisor-1.storm", 9464)}, random.Random("a"))
     for _ in range(3):
         peers.probe_one("b")
     assert peers.report().statistics == {"b": PeerStatistics()}
     (said,) = caplog.messages
-    assert said.startswith("cannot look up peers' names (storm-supervisor-1.storm: Temporary failure")
+    assert said.startswith(f"cannot look up peers' names (storm-supervisor-1.storm: {failure.strerror}")

@@ -7,12 +7,13 @@ that are gone do not run, which is knowledge and no lack of it: they need a plac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.demand import executors_without_demand
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Demand, Executor
+from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import first_of
@@ -41,14 +42,29 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
 
 
 def unmeasured_topologies(snapshot: ClusterSnapshot, demand: Demand, groups: Iterable[Group]) -> frozenset[str]:
-    """Ids of those of which too little is known to go by, whatever was decided about them, or held them."""
+    """Ids of those of which too little is known to go by, whatever was decided about them, or held them.
+
+    Each by its own figures: they are placed with others of their group, but one of these that is not measured, perhaps
+    for days, must not have the limits of all others stay while their load rises.
+    """
+    scheduling_of = {topology_id: group.scheduling for group in groups for topology_id in group.topology_ids}
     found: set[str] = set()
-    for group in groups:
-        settings = PlacementSettings(scheduling=group.scheduling, movable=frozenset(group.topology_ids))
-        hold = check_measurements(snapshot, demand, settings)
-        if hold is not None and hold.reason in UNTRUSTED:
-            found.update(group.topology_ids)
+    for topology_id, alone in _each_alone(snapshot):
+        if topology_id in scheduling_of:
+            settings = PlacementSettings(scheduling=scheduling_of[topology_id], movable=frozenset({topology_id}))
+            hold = check_measurements(alone, demand, settings)
+            if hold is not None and hold.reason in UNTRUSTED:
+                found.add(topology_id)
     return frozenset(found)
+
+
+def _each_alone(snapshot: ClusterSnapshot) -> Iterator[tuple[str, ClusterSnapshot]]:
+    """By topology id, the snapshot with the executors of that topology alone: of many, all are looked at once."""
+    slots_of: dict[str, dict[Executor, WorkerSlot]] = {topology.id: {} for topology in snapshot.topologies}
+    for executor, slot in snapshot.assignment.slot_of.items():
+        slots_of.setdefault(executor.topology_id, {})[executor] = slot
+    for topology in snapshot.topologies:
+        yield topology.id, replace(snapshot, topologies=(topology,), assignment=Assignment(slots_of[topology.id]))
 
 
 def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:

@@ -54,7 +54,7 @@ def test_neighbours_that_nobody_measured_hold_nobody() -> None:
     )
 
 
-def test_who_is_not_measured_is_told_group_by_group_and_by_its_own_settings() -> None:
+def test_who_is_not_measured_is_told_of_each_topology_and_by_its_own_settings() -> None:
     def told(*least: float) -> frozenset[str]:
         groups = [
             Group(SchedulingSettings(minimum_completeness=share), ResourceSettings(), (topology.id,))
@@ -65,9 +65,17 @@ def test_who_is_not_measured_is_told_group_by_group_and_by_its_own_settings() ->
     both = same_demand([WORDS, OTHERS], 100)
     assert told(1.0, 1.0) == {"words"}
     assert told(0.5, 1.0) == frozenset()
+
+
+def test_who_is_placed_with_one_that_is_not_measured_is_measured_all_the_same() -> None:
+    both = same_demand([WORDS, OTHERS], 100)
     together = Group(SchedulingSettings(), ResourceSettings(), ("others", "words"))
     seen = picture(Completeness(8, WORDS.executors[:2]))
-    assert unmeasured_topologies(seen, both, [together]) == {"others", "words"}
+    assert unmeasured_topologies(seen, both, [together]) == {"words"}
+    stale = picture(Completeness(8, topology_age_seconds={"others": 60.0, "words": 1.0}))
+    assert unmeasured_topologies(stale, both, [together]) == {"others"}
+    silent = replace(picture(Completeness(8, silent_supervisors=("s3",))), history=())
+    assert unmeasured_topologies(silent, both, [together]) == {"words"}
 
 
 def test_neighbours_that_were_measured_make_up_for_nobody() -> None:

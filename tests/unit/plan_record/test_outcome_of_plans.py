@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from builders import chain_topology, placed, snapshot, supervisors
+from kube_builders import plan_record
 from storm_operator.core.model import Executor, ExecutorLoad
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_record import Outcome
 from storm_operator.core.snapshot import LatencySummary, TopologyRates
+from storm_operator.core.verify import judge, why_no_verdict
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 2))
 EMITS = ExecutorLoad(100.0, 500.0, 500.0, 500.0)
@@ -41,8 +45,9 @@ def measured(
         (((1000.0, -100.0), (500.0, 0.0)), 1000.0),
         (((1000.0, -1.0), (500.0, 0.0)), 3000.0),
         (((None, 0.0), (500.0, 0.0)), None),
+        (((1.0, 0.1), (1.0, 0.0)), 0.0),
     ],
-    ids=["empty", "full", "one is worked off", "hardly", "one is unknown"],
+    ids=["empty", "full", "one is worked off", "hardly", "one is unknown", "flush tuples of Storm's own"],
 )
 def test_what_waits_in_queues_tells_how_long(
     queues: tuple[tuple[float | None, float], ...], waiting_ms: float | None
@@ -56,6 +61,15 @@ def test_nobody_knows_how_long_tuples_wait_where_none_are_executed(
     executes: float | None, queued: float, waiting_ms: float | None
 ) -> None:
     assert measured((queued, 0.0), (queued, 0.0), executes=executes).waiting_ms == waiting_ms
+
+
+def test_no_plan_is_worse_for_a_flush_tuple_that_lies_in_the_queue_of_a_bolt_with_little_to_do() -> None:
+    """Of a topology that batches and never acks; of what it executes nothing at all in a period, too."""
+    before, after = (measured((length, 0.0), (0.0, 0.0), executes=0.2) for length in (0.0, 1.0))
+    record = replace(plan_record(), before=before)
+    assert not why_no_verdict(record, after)
+    assert not judge(record, after, 25.0).worse
+    assert measured((1.0, 0.0), (0.0, 0.0), executes=0.0).waiting_ms == 0.0
 
 
 @pytest.mark.parametrize(("latency_ms", "waiting_ms"), [(8.0, None), (0.0, 3000.0), (None, 3000.0)])

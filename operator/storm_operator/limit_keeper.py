@@ -11,7 +11,6 @@ from storm_operator.core.groups import Group
 from storm_operator.core.model import Executor
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.served_first import Served
-from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.cpu_limits import CpuLimits
 from storm_operator.loop_ports import LoopMemory
@@ -52,16 +51,15 @@ class LimitKeeper:
         if pending is not None and pending.enforce_cpu:
             self.memory.limited |= unsettled
         for group in groups:
-            enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
                 settles = topology_id in unsettled  # its limits are those of the plan, or more
-                if not enforced and not settles:
+                if not group.are_held:
                     self.limits.lift(topology_id)
                     self.memory.limited -= {topology_id}
                     continue
                 if not settles:
                     self.memory.limited |= {topology_id}
-                if not enforced or topology_id in unmeasured:
+                if topology_id in unmeasured:
                     in_force |= self.limits.in_force(topology_id)
                 elif settles:
                     in_force |= self.limits.rise(topology_id, served.limits, served.needs_of_held)

@@ -616,3 +616,25 @@ def test_approved_plan_is_finished_by_the_next_life_of_the_operator() -> None:
     assert recovered is not None
     assert recovered.plan == plan
     assert reborn.loop.has_pending_plan
+
+
+def test_approved_plan_holds_nobody_to_limits_where_the_mode_holds_nobody() -> None:
+    """Its limits are of when it was proposed: load that rose since would be held to them while it settles."""
+    played = scene()
+    plan = proposed(played)
+    assert played.loop.desk.approve(plan.id, "somebody")
+    assert played.run(with_mode(Mode.RECOMMEND)) == plan
+    assert last_state(played) is PlanState.SETTLING
+    assert not played.cluster.limits.get("words")
+    played.run(with_mode(Mode.RECOMMEND))
+    assert not played.cluster.limits.get("words")
+
+
+def test_limits_are_lifted_at_once_where_the_mode_holds_nobody_any_more_though_a_plan_settles() -> None:
+    played = scene()
+    played.run()
+    assert last_state(played) is PlanState.SETTLING
+    assert played.cluster.limits["words"]
+    played.run(with_mode(Mode.RECOMMEND))
+    assert last_state(played) is PlanState.SETTLING
+    assert not played.cluster.limits["words"]

@@ -16,7 +16,7 @@ from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment, read_only
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, timed_topologies
-from storm_operator.core.settings import ApprovalMode, AutoApproval, Enforcement, Mode, SchedulingSettings
+from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 OUTDATING = frozenset(
@@ -94,7 +94,7 @@ def proposed_record(plan: Plan, group: Group, snapshot: ClusterSnapshot) -> Plan
         started_at_seconds=plan.created_at_seconds,
         busy_before=busy_executors(snapshot, plan.topology_ids),
         timed_before=timed_topologies(snapshot, plan.topology_ids),
-        enforce_cpu=group.resources.enforcement is Enforcement.EXECUTOR,
+        enforce_cpu=group.are_held,
     )
 
 

@@ -14,7 +14,6 @@ SUPERVISOR_OWN_MILLICORES = 200.0
 MOST_USED_FRACTION, LEAST_USED_FRACTION = 0.8, 0.6
 """Of its limit that a pod may use before it is given more than its executors need, and before that is taken back."""
 
-SMALLEST_CHANGE_FRACTION = 0.1
 USE_STANDS_SECONDS = 300.0
 """A pod whose use is not known goes by what it was last seen to use for so long."""
 
@@ -46,13 +45,6 @@ def with_use_in_mind(needed_millicores: float, used_millicores: float | None, no
     if now_millicores is not None and is_well_used:
         return max(needed_millicores, now_millicores)
     return max(needed_millicores, used_millicores / MOST_USED_FRACTION)
-
-
-def is_worth_a_resize(now_millicores: float | None, wanted_millicores: float) -> bool:
-    """Whether the change is large enough to ask the kubelet for it."""
-    if now_millicores is None:
-        return True
-    return abs(wanted_millicores - now_millicores) > SMALLEST_CHANGE_FRACTION * now_millicores
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ Pure.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from storm_operator.adapters.kube.pods import SupervisorPod
+from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.kube.resize_problem import KUBELETS_REASONS, RETRY_SECONDS, node_millicores, problem_reason
 
 SMALLEST_CHANGE_FRACTION = 0.1
@@ -39,6 +41,16 @@ class Resize:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Of a resize that the API server would not have, or failed to do; a problem of the pod until it is asked for
+    again, after a pause."""
+
+    at_seconds: float
+    why: str
+    pause_seconds: float = RETRY_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
 class Withheld:
     """A request that was refused, and why; `at_seconds`: when it was last asked for; `had_millicores`: the limit that
     the pod had when it was first refused, as far as its node has so much."""
@@ -64,6 +76,9 @@ class PodCpu:
     pod: SupervisorPod
     asked_at_seconds: float | None = None
     """When its last resize was asked for, or first seen not to be done."""
+    is_unanswered: bool = False
+    """The API server did not answer for it when it was last asked."""
+    refused: Mapping[Resize, Refusal] = field(default_factory=dict)
     withheld: Withheld | None = None
     """What could not be reserved for it, until it is reserved, is needed no more, or was not asked for again."""
     ceiling: Ceiling | None = None
@@ -112,6 +127,12 @@ class PodCpu:
         is_more = is_more_limit or _is_more(reserve_millicores, pod.reserved_millicores)
         return is_more and not is_clearly_less(limit_millicores, pod.wanted_millicores)
 
+    def refusal_of(self, resize: Resize, now_seconds: float) -> Refusal | None:
+        """Why it is not to be asked for again yet."""
+        refusal = self.refused.get(resize)
+        is_in_pause = refusal is not None and now_seconds - refusal.at_seconds < refusal.pause_seconds
+        return refusal if is_in_pause else None
+
     def most_millicores(self, now_seconds: float) -> float | None:
         """That it can be planned with: its annotation's; what it has, for some minutes after it could not be given
         more. None: its limit is not ours to set."""
@@ -131,15 +152,47 @@ def _is_more(wanted_millicores: float | None, had_millicores: float | None) -> b
 
 def as_seen(known: PodCpu, pod: SupervisorPod, now_seconds: float) -> PodCpu:
     """Known of the pod from now on, as it is now."""
-    cpu = replace(known, pod=pod)
+    cpu = replace(known, pod=pod, refused=_recent(known.refused, now_seconds))
     if cpu.awaits_reservation:
-        cpu = with_withheld(cpu, pod.requested_millicores or 0.0, pod.resize_problem, now_seconds)
+        cpu = _with_withheld(cpu, pod.requested_millicores or 0.0, pod.resize_problem, now_seconds)
     elif cpu.withheld is not None and not _still_stands(cpu, cpu.withheld, now_seconds):
         cpu = replace(cpu, withheld=None)
     return _with_ceiling_as_seen(cpu, now_seconds)
 
 
-def with_withheld(cpu: PodCpu, millicores: float, why: str, now_seconds: float) -> PodCpu:
+def as_gone(known: PodCpu, now_seconds: float) -> PodCpu:
+    """There is no such pod now: one of its name may come, of which the API server thinks no better."""
+    return PodCpu(known.pod, refused=_recent(known.refused, now_seconds))
+
+
+def as_accepted(cpu: PodCpu, resize: Resize) -> PodCpu:
+    """The API server has taken it, whatever the kubelet will do."""
+    return replace(cpu, refused={tried: refusal for tried, refusal in cpu.refused.items() if tried != resize})
+
+
+def as_failed(cpu: PodCpu, resize: Resize, why: str, now_seconds: float) -> PodCpu:
+    """It may be accepted next time: nothing is moved because of that, and it is asked for again soon."""
+    before = cpu.refused.get(resize)
+    pause = min(2 * before.pause_seconds, RETRY_SECONDS) if before is not None else FIRST_RETRY_SECONDS
+    return replace(cpu, refused={**cpu.refused, resize: Refusal(now_seconds, why, pause)})
+
+
+def as_refused(cpu: PodCpu, resize: Resize, why: str, now_seconds: float) -> PodCpu:
+    """The API server will not have it: the pod is planned with what it has."""
+    pod, reserve = cpu.pod, resize.reserve
+    cpu = replace(cpu, refused={**cpu.refused, resize: Refusal(now_seconds, why)})
+    if reserve is not None and not pod.is_guaranteed and reserve > (pod.requested_millicores or math.inf):
+        cpu = _with_withheld(cpu, reserve, why, now_seconds)  # as with a quota: it may have the limit
+    if pod.limit_millicores is not None and resize.limit > pod.limit_millicores:
+        cpu = _with_ceiling(cpu, pod.limit_millicores, now_seconds)
+    return cpu
+
+
+def _recent(refused: Mapping[Resize, Refusal], now_seconds: float) -> Mapping[Resize, Refusal]:
+    return {tried: one for tried, one in refused.items() if one.at_seconds > now_seconds - RETRY_SECONDS}
+
+
+def _with_withheld(cpu: PodCpu, millicores: float, why: str, now_seconds: float) -> PodCpu:
     """So much is not reserved for the pod."""
     limit = cpu.pod.limit_millicores
     known = cpu.withheld or Withheld(now_seconds, millicores, why, limit if limit is not None else math.inf)
@@ -147,7 +200,7 @@ def with_withheld(cpu: PodCpu, millicores: float, why: str, now_seconds: float) 
     return replace(cpu, withheld=replace(known, millicores=millicores, why=why, had_millicores=had))
 
 
-def with_ceiling(cpu: PodCpu, millicores: float, now_seconds: float) -> PodCpu:
+def _with_ceiling(cpu: PodCpu, millicores: float, now_seconds: float) -> PodCpu:
     """The pod is not to be planned with more than that, or than it had when a reservation was first refused."""
     if cpu.withheld is not None:
         millicores = min(millicores, max(cpu.withheld.had_millicores, cpu.pod.reserved_millicores or 0.0))
@@ -167,9 +220,9 @@ def _with_ceiling_as_seen(cpu: PodCpu, now_seconds: float) -> PodCpu:
     if limit is None:
         return replace(cpu, ceiling=None)
     if cpu.is_held_up(pod.wanted_millicores or 0.0) or cpu.withheld is not None:
-        return with_ceiling(cpu, min(limit, node), now_seconds)
+        return _with_ceiling(cpu, min(limit, node), now_seconds)
     if node < (pod.capacity_millicores or 0.0):
-        return with_ceiling(cpu, node, now_seconds)
+        return _with_ceiling(cpu, node, now_seconds)
     if ceiling is None or now_seconds - ceiling.at_seconds >= RETRY_SECONDS:
         return replace(cpu, ceiling=None)
     return replace(cpu, ceiling=replace(ceiling, millicores=max(ceiling.millicores, limit)))

@@ -6,32 +6,20 @@ is decided in `next_resize`; here pods are read, the API server is asked, and wh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NoAnswer, NotFound, Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
-from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.kube.next_resize import Step, lacks_its_own, to_give_back, to_hold, to_open
 from storm_operator.kube.own_requests import OwnRequests
-from storm_operator.kube.pod_cpu import PodCpu, Resize, as_seen, with_ceiling, with_withheld
+from storm_operator.kube.pod_cpu import PodCpu, Resize, as_accepted, as_failed, as_gone, as_refused, as_seen
 from storm_operator.kube.pod_need import KnownUse, needed_millicores, with_use_in_mind
-from storm_operator.kube.resize_problem import RETRY_SECONDS, PodKey, key_of
+from storm_operator.kube.resize_problem import PodKey, key_of
 
 SLOW_ANSWER_SECONDS = 2.0
 """A refusal that took so long, as of a webhook that hangs, may take as long for each other pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A resize that the API server would not have, or did not answer; a problem of the pod until it is asked for again,
-    after a pause."""
-
-    at_seconds: float
-    why: str
-    pause_seconds: float = RETRY_SECONDS
 
 
 @dataclass(slots=True)
@@ -44,17 +32,14 @@ class PodLimits:
     asked: Callable[[bool], None] = lambda _: None
     """Told of each resize that was asked for, and whether the API server accepted it."""
     present: tuple[SupervisorPod, ...] = ()
-    refused: dict[tuple[PodKey, Resize], Refusal] = field(default_factory=dict)
     problems: dict[PodKey, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
     cpus: dict[PodKey, PodCpu] = field(default_factory=dict)
-    """What is known of each pod that is present."""
+    """What is known of each pod; of one that is gone, what was refused a short while ago."""
     held: frozenset[PodKey] = frozenset()
     """Pods that have what executors were found to need, and not yet all that they can have again."""
     silence: str = ""
     """How the API server failed to answer since the pods were read: each that is still asked for would wait as long."""
-    unanswered: frozenset[PodKey] = frozenset()
-    """Pods that it did not answer for when it was last asked: they come last, or they might be in the way of all."""
     any_demand_was_known: bool = False
     """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
     own_requests: OwnRequests = field(default_factory=OwnRequests)
@@ -65,13 +50,11 @@ class PodLimits:
         self.present = self.pods.supervisors(namespaces)
         self.silence = ""
         known, now = self.cpus, self.now()
-        self.cpus = {key_of(pod): as_seen(known.get(key_of(pod), PodCpu(pod)), pod, now) for pod in self.present}
-        self.problems = {key: cpu.problem for key, cpu in self.cpus.items() if cpu.problem}
-        present = self.cpus.keys()
-        self.held &= present
-        self.unanswered &= present
-        old = now - RETRY_SECONDS
-        self.refused = {tried: refusal for tried, refusal in self.refused.items() if refusal.at_seconds > old}
+        seen = {key_of(pod): as_seen(known.get(key_of(pod), PodCpu(pod)), pod, now) for pod in self.present}
+        gone = {key: as_gone(cpu, now) for key, cpu in known.items() if key not in seen}
+        self.cpus = seen | {key: cpu for key, cpu in gone.items() if cpu.refused}
+        self.problems = {key: cpu.problem for key, cpu in seen.items() if cpu.problem}
+        self.held &= seen.keys()
 
     def capacities(self, hosts: Collection[str]) -> Mapping[str, float]:
         """By host: the most CPU that the pod of a supervisor can be given now, where that is known."""
@@ -111,8 +94,7 @@ class PodLimits:
 
     def forget_refusals(self) -> None:
         """What was refused, and what pods were left with: it is to be asked for once more, now."""
-        self.refused = {}
-        self.cpus = {key: replace(cpu, ceiling=None) for key, cpu in self.cpus.items()}
+        self.cpus = {key: replace(cpu, refused={}, ceiling=None) for key, cpu in self.cpus.items()}
 
     def leave_open(self, hosts: Collection[str]) -> None:
         """As `release`, for the pods of `hosts` alone, while others are held."""
@@ -164,7 +146,8 @@ class PodLimits:
             self._take(to_give_back(self.cpus[key_of(pod)], own_requests[key_of(pod)], self.now()))
 
     def _comes_last(self, pod: SupervisorPod | None) -> bool:
-        return pod is not None and key_of(pod) in self.unanswered
+        """Those that were not answered for might be in the way of all."""
+        return pod is not None and self.cpus[key_of(pod)].is_unanswered
 
     def _take(self, step: Step) -> None:
         cpu, resize = step
@@ -173,36 +156,32 @@ class PodLimits:
             self._ask(cpu, resize)
 
     def _ask(self, cpu: PodCpu, resize: Resize) -> None:
-        pod, key = cpu.pod, key_of(cpu.pod)
-        refusal = self.refused.get((key, resize))
-        if refusal is not None and self.now() - refusal.at_seconds < refusal.pause_seconds:
+        key = key_of(cpu.pod)
+        refusal = cpu.refusal_of(resize, self.now())
+        if refusal is not None:
             self.problems.setdefault(key, refusal.why)
             return
         if self.silence:
             self.problems.setdefault(key, f"not resized to {resize.limit}m CPU, as another was not: {self.silence}")
             return
         began = self.now()
-        self.cpus[key] = cpu = replace(cpu, asked_at_seconds=began)
-        self.unanswered -= {key}
+        self.cpus[key] = cpu = replace(cpu, asked_at_seconds=began, is_unanswered=False)
         try:
-            self.pods.resize_cpu(pod, resize.limit, reserve_millicores=resize.reserve)
-            self.asked(True)
-            self.refused.pop((key, resize), None)
+            self.pods.resize_cpu(cpu.pod, resize.limit, reserve_millicores=resize.reserve)
+        except (Refused, Forbidden, NotFound) as error:
+            self._note_failure(key, error)
+            self.cpus[key] = as_refused(cpu, resize, str(error), self.now())
         except KubernetesError as error:
-            self.asked(False)
-            self.problems[key] = str(error)
-            self.say(str(error))
-            if not isinstance(error, Refused | Forbidden | NotFound):
-                # It may be accepted next time: nothing is moved because of that, and it is asked for again soon.
-                pause = min(2 * refusal.pause_seconds, RETRY_SECONDS) if refusal is not None else FIRST_RETRY_SECONDS
-                self.refused[key, resize] = Refusal(self.now(), str(error), pause)
-                if isinstance(error, NoAnswer) or self.now() - began >= SLOW_ANSWER_SECONDS:
-                    self.silence, self.unanswered = str(error), self.unanswered | {key}
-                return
-            self.refused[key, resize] = Refusal(self.now(), str(error))
-            reserve = resize.reserve
-            if reserve is not None and not pod.is_guaranteed and reserve > (pod.requested_millicores or math.inf):
-                cpu = with_withheld(cpu, reserve, str(error), self.now())  # as with a quota: it may have the limit
-            if pod.limit_millicores is not None and resize.limit > pod.limit_millicores:
-                cpu = with_ceiling(cpu, pod.limit_millicores, self.now())
-            self.cpus[key] = cpu
+            self._note_failure(key, error)
+            is_slow = isinstance(error, NoAnswer) or self.now() - began >= SLOW_ANSWER_SECONDS
+            if is_slow:
+                self.silence = str(error)
+            self.cpus[key] = as_failed(replace(cpu, is_unanswered=is_slow), resize, str(error), self.now())
+        else:
+            self.asked(True)
+            self.cpus[key] = as_accepted(cpu, resize)
+
+    def _note_failure(self, key: PodKey, error: KubernetesError) -> None:
+        self.asked(False)
+        self.problems[key] = str(error)
+        self.say(str(error))

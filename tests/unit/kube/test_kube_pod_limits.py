@@ -309,6 +309,16 @@ class TestRefusal:
         assert played.follow() == []
         assert played.follow(seconds=RETRY_SECONDS - 11.0) == []
 
+    def test_is_not_asked_for_again_at_once_for_a_pod_of_its_name_that_was_made_anew(self) -> None:
+        played = self.refusing()
+        played.follow()
+        before, played.pods.pods = played.pods.pods, {}
+        assert played.follow() == []
+        played.pods.pods = before
+        assert played.follow() == []
+        assert list(played.limits.problems.values()) == [str(played.pods.refusal)]
+        assert played.follow(seconds=RETRY_SECONDS) == [("sup-0", 600)]
+
     def test_stays_a_problem_until_it_is_wanted_no_more(self) -> None:
         played = self.refusing()
         played.follow()

@@ -83,7 +83,7 @@ def _toward(
     reserves_more = resize.reserve is not None and resize.reserve > cpu.kept_free_millicores
     if cpu.awaits_reservation and not reserves_more:  # what is in the way of the limit is taken back with it
         is_too_much = (pod.requested_millicores or 0.0) > resize.limit
-        is_missing = is_worth_a_resize(pod.limit_millicores, resize.limit)
+        is_missing = is_worth_a_resize(pod.limit_millicores, resize.limit, tolerance_fraction)
         return cpu, resize if is_too_much or is_missing or not is_asked_for else None
     if cpu.is_held_up(resize.limit, resize.reserve):
         return _again(cpu, resize, is_asked_for, now_seconds)

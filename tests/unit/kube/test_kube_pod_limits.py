@@ -243,6 +243,18 @@ class TestRelease:
         assert self.release(played) == [("sup-0", 500)]
         assert self.release(played) == []
 
+    def test_pod_within_a_tenth_gets_that_too_although_its_node_cannot_reserve_what_was_asked_for_with_it(self) -> None:
+        deferred = replace(
+            pod(0, problem="Deferred: node is full"),
+            limit_millicores=1900.0,
+            requested_millicores=1900.0,
+            reserved_millicores=600.0,
+            is_resized=True,
+        )
+        played = scene(deferred)
+        assert self.release(played) == [("sup-0", 2000)]
+        assert played.pods.reserved == [False]
+
     def test_request_that_somebody_else_set_is_left_alone(self) -> None:
         played = scene(replace(pod(0), requested_millicores=500.0, is_resized=True))
         played.pods.own_request = 100.0

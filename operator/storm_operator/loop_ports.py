@@ -88,8 +88,6 @@ class PassReport:
     """What each component is expected to have to process in the period that begins with this pass."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     """How long each step of the pass took, in the order in which they ended."""
-    watched_since_seconds: float = 0.0
-    """When this life of the operator began: what it measures, it measures from then on."""
     limited: frozenset[str] = frozenset()
     """Ids of the topologies whose executors are to be held to CPU limits."""
     limits_millicores: Mapping[Executor, float] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from storm_operator.core.forecast import ComponentKey, LoadForecast, forecast_lo
 from storm_operator.core.lasting_demand import lasting_demand, remembering_peaks, with_room_that_fits
 from storm_operator.core.learned_profile import NOTHING_LEARNED, Learned
 from storm_operator.core.model import Demand, Executor, Topology, read_only
-from storm_operator.core.settings import Enforcement, Forecast, Mode, ResourceSettings, SchedulingSettings
+from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings, holds_executors
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.worker_overhead import worker_overhead
@@ -30,7 +30,7 @@ class Group:
     @property
     def are_held(self) -> bool:
         """Whether its executors are to be held to CPU limits, one by one."""
-        return self.scheduling.mode is Mode.ENFORCE and self.resources.enforcement is Enforcement.EXECUTOR
+        return holds_executors(self.scheduling, self.resources)
 
 
 def priority_of_topologies(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpec]) -> Mapping[str, int]:

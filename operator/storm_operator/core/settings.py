@@ -165,6 +165,11 @@ class ResourceSettings:
     enforcement: Enforcement = _option(Enforcement.EXECUTOR, "who holds executors to their CPU")
 
 
+def holds_executors(scheduling: SchedulingSettings, resources: ResourceSettings) -> bool:
+    """Whether executors are to be held to CPU limits, one by one."""
+    return scheduling.mode is Mode.ENFORCE and resources.enforcement is Enforcement.EXECUTOR
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
     """What a placement policy gets beside the snapshot and the demand.
@@ -183,4 +188,4 @@ class PlacementSettings:
     @property
     def are_held(self) -> bool:
         """Whether movable executors are held to their CPU, so that who has a low priority can be made to wait."""
-        return self.scheduling.mode is Mode.ENFORCE and self.resources.enforcement is Enforcement.EXECUTOR
+        return holds_executors(self.scheduling, self.resources)

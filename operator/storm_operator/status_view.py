@@ -23,8 +23,6 @@ NEARLY_FULL = 0.9
 MOST_COMPONENTS = 6
 QUIET_PERIODS, QUIET_SECONDS = 3, 30.0
 """As the page has them."""
-OF_NOW = ("Applying", "ClusterUnreachable")
-"""Holds that say more of a plan that is being applied than that it is: it was cut short, or a peer is in its way."""
 BAD = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "TooLittleCapacity", "Infeasible")
 
 
@@ -40,7 +38,7 @@ def status_view(
         Text(f"note: {note}", style="yellow")
         for note in (*_quiet(view, pass_age_seconds), *_unseen(view), *view["problems"])
     ]
-    parts += [_topologies(view), Text(), *_last_decisions(view, plans), _traffic(view["traffic"])]
+    parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view["traffic"])]
     parts += [*_plans(plans), Text(), _placement(view)]
     return Group(*parts)
 
@@ -92,21 +90,15 @@ def _topologies(view: Document) -> Table:
     return table
 
 
-def _last_decisions(view: Document, plans: Sequence[Document]) -> list[Text]:
+def _last_decisions(view: Document) -> list[Text]:
     """A line for each topology: sentences, which a column of a narrow terminal would make unreadable.
 
-    Where no topology is known, what was decided about everything. A pass is told when it ends: what the last one
-    decided is over for the topologies of a plan that is being applied.
+    Where no topology is known, what was decided about everything.
     """
-    applied = {topology_id: plan for plan in plans if plan["state"] == "Applying" for topology_id in plan["topologies"]}
     if not view["topologies"]:
-        return [Text.assemble(("everything", "bold"), ": ", _decision("", view["decisions"], None))]
+        return [Text.assemble(("everything", "bold"), ": ", _decision("", view["decisions"]))]
     return [
-        Text.assemble(
-            (one["name"], "bold"),
-            f" ({_state(one)}): ",
-            _decision(one["id"], view["decisions"], applied.get(one["id"])),
-        )
+        Text.assemble((one["name"], "bold"), f" ({_state(one)}): ", _decision(one["id"], view["decisions"]))
         for one in view["topologies"]
     ]
 
@@ -120,12 +112,9 @@ def _state(topology: Document) -> str:
     return "managed, limits asked for but not held" if topology.get("asks_for_limits") else "managed"
 
 
-def _decision(topology_id: str, decisions: Sequence[Document], applied: Document | None) -> Text:
-    """The last about the topology, unless the plan `applied` now has followed it."""
+def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:
     own = [one for one in decisions if topology_id in one["topologies"]]
     found = next(iter(own), next((one for one in decisions if not one["topologies"]), None))
-    if applied is not None and (found is None or found["reason"] not in OF_NOW):
-        return Text.assemble((f"plan {applied['id']}", "green"), " is being applied")
     if found is None:
         return Text("none", style="dim")
     if found["kind"] == "plan":

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 from storm_operator.console.api_documents import ClusterEntry, Clusters, Failure, Plans, Verdicts
 from storm_operator.console.approval import Approver, Verdict
-from storm_operator.console.documents import to_bytes, unsqueezed
+from storm_operator.console.documents import squeezed, to_bytes, unsqueezed
 from storm_operator.console.explain import held_view
 from storm_operator.console.messages import BadRequest, Request, Response, tag_of
 from storm_operator.console.routes import matched
@@ -79,11 +79,21 @@ class Api:
     def _view(self, request: Request, _: Mapping[str, str]) -> Response:
         seen = self._cluster(request)
         at = _number(request, "at")
-        kept = seen.history.newest if at is None else seen.history.at(at)
+        if at is None:
+            return self._view_now(request, seen)
+        kept = seen.history.at(at)
         if kept is None:
             raise BadRequest(NOTHING_YET, HTTPStatus.SERVICE_UNAVAILABLE)
-        found = kept
-        return self._unless_known(request, f"{seen.life}-{found.number}", lambda: found.view, is_gzip=True)
+        return self._unless_known(request, f"{seen.life}-{kept.number}", lambda: kept.view, is_gzip=True)
+
+    def _view_now(self, request: Request, seen: Seen) -> Response:
+        newest, now = seen.history.newest, seen.view_now
+        if newest is None:
+            raise BadRequest(NOTHING_YET, HTTPStatus.SERVICE_UNAVAILABLE)
+        tag = f"{seen.life}-{newest.number}-{seen.plan_changes}"
+        kept = newest.view
+        make = (lambda: kept) if now is seen.view else (lambda: squeezed(to_bytes(now)))
+        return self._unless_known(request, tag, make, is_gzip=True)
 
     def _history(self, request: Request, _: Mapping[str, str]) -> Response:
         seen, since = self._cluster(request), _number(request, "since") or 0

@@ -73,7 +73,7 @@ def explain_topology(
         Part("Measured", _measured(found, view)),
         Part("Forecast", _forecast(own_loads)),
         Part("Proposed", _proposed(decision)),
-        Part("Rule that decided", _rule(decision)),
+        Part("Rule that decided", _rule(decision, own_plans)),
         Part("What would change it", _change(decision)),
         Part("Number of executors", _number_of_executors(found, held)),
         Part("Last plan", _last_plan(own_plans)),
@@ -211,14 +211,15 @@ def _change_of_cost(gain_percent: float, digits: int, would: str = "") -> str:
     return f"{would}{verb}{'' if would else 's'} the cost by {abs(gain_percent):.{digits}f}%"
 
 
-def _rule(decision: DecisionView | None) -> tuple[str, ...]:
+def _rule(decision: DecisionView | None, plans: Sequence[PlanView]) -> tuple[str, ...]:
     if decision is None:
         return (
             "Only topologies that a StormTopology describes or adopts are managed, and those not while it is suspended"
             " or paused.",
         )
     if decision.kind == "plan":
-        return ("No rule objected: it is worth its restarts.",)
+        takes_back = next((plan.rollback_of for plan in plans if plan.id == decision.plan_id), "")
+        return (f"{takes_back} is taken back." if takes_back else "No rule objected: it is worth its restarts.",)
     return (HOLD_RULES[HoldReason(decision.reason)].rule,)
 
 

@@ -47,6 +47,10 @@ class Route:
 
 CLUSTER = Parameter("cluster", "string", "Name of the Storm cluster, as /clusters has it; the first where absent.")
 SINCE = Parameter("since", "integer", "Only passes with a higher number: what is new to the caller.")
+AT = (
+    "The last pass up to this time (seconds since 1970), as it was decided then. Where absent, the newest, with the "
+    "plans that are being applied first among its decisions."
+)
 PLAN = Parameter("plan", "string", "The plan's id.", in_path=True)
 
 ROUTES: Mapping[str, Route] = {
@@ -56,7 +60,7 @@ ROUTES: Mapping[str, Route] = {
         "/view",
         "One pass: supervisors, workers, executors, topologies, flows, decisions.",
         PassView,
-        (CLUSTER, Parameter("at", "number", "The last pass up to this time (seconds since 1970); the newest.")),
+        (CLUSTER, Parameter("at", "number", AT)),
     ),
     "history": Route("GET", "/history", "The time line: a point for each pass.", HistoryDocument, (CLUSTER, SINCE)),
     "forecasts": Route(

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from storm_operator.console.decisions_now import decisions_now
 from storm_operator.console.documents import squeezed, to_bytes
 from storm_operator.console.explain import Explanation, explain_topology
 from storm_operator.console.history import MOST_BYTES, History, KeptPass
@@ -95,6 +96,12 @@ class Seen:
     def changes(self) -> int:
         return self.passes + self.plan_changes + self.held_changes
 
+    @property
+    def view_now(self) -> PassView:
+        """`view`, with the plans that are being applied in place of what its pass decided about their topologies."""
+        now = decisions_now(self.view.decisions, (known.record for known in self.plans))
+        return self.view if now == self.view.decisions else replace(self.view, decisions=now)
+
     def plan(self, plan_id: str) -> KnownPlan | None:
         return next((known for known in self.plans if known.record.plan.id == plan_id), None)
 
@@ -107,8 +114,8 @@ class Seen:
         return tuple(view_of_plan(known.record, hosts) for known in reversed(self.plans))
 
     def explain(self, topology: str) -> Explanation | None:
-        """Why the last decision about that topology (its id or name) was what it was; None: no such topology."""
-        return explain_topology(topology, self.view, self.loads, self.plan_views(), self.held_resizes)
+        """Why what is decided now about that topology (its id or name) is what it is; None: no such topology."""
+        return explain_topology(topology, self.view_now, self.loads, self.plan_views(), self.held_resizes)
 
 
 class Watcher:

@@ -18,6 +18,7 @@ from storm_operator.console.site import PageAddress, open_page
 from storm_operator.console.watcher import Watcher
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
+from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.simulator.model import SupervisorDies
 
@@ -136,6 +137,19 @@ def test_it_follows_a_plan_live(visitor: Visitor, stage: PageStage) -> None:
     rows = visitor.page.locator(".plan .lower table").nth(1).locator("tbody tr").count()
     assert rows == len(plan.moves)
     assert f"{plan.before.inter_supervisor_tuples_per_second:,.0f}/s cross" in visitor.text(".sides figure")
+
+
+def test_a_plan_is_told_while_it_is_applied_in_place_of_what_the_pass_before_decided(
+    visitor: Visitor, stage: PageStage
+) -> None:
+    stage.passes(1)
+    record = stage.stage.loop.memory.records[-1]
+    (held,) = [one for one in stage.page.watcher.seen.view.decisions if one.kind == "hold"]
+    visitor.wait_for(".topology", held.message.split(";")[0])
+    stage.page.watcher.on_record(replace(record, state=PlanState.APPLYING))
+    visitor.wait_for(".topology", f"is being applied: {record.plan.reason.split(' -> ')[0]}")
+    stage.page.watcher.on_record(record)
+    visitor.wait_for(".topology", held.message.split(";")[0])
 
 
 def test_traffic_that_is_not_all_measured_is_unknown_and_a_gap_in_the_time_line(

@@ -121,23 +121,30 @@ async function catchUp(entry) {
   const cluster = state.cluster, before = state.points;
   const kinds = [];
   const since = state.passes || null;
+  const passed = entry.passes > state.passes;
   const plansChanged = entry.plan_changes !== state.planChanges || entry.passes !== state.passes;
-  const asked = [plansChanged && get("plans", { cluster })];
-  if (entry.passes > state.passes) asked.push(get("view", { cluster }), get("history", { cluster, since }), get("forecasts", { cluster, since }));
-  const [plans, live, history, forecasts] = await Promise.all(asked);
+  const [plans, live, history, forecasts] = await Promise.all([
+    plansChanged && get("plans", { cluster }),
+    plansChanged && entry.passes > 0 && get("view", { cluster }),
+    passed && get("history", { cluster, since }),
+    passed && get("forecasts", { cluster, since }),
+  ]);
   if (state.points !== before) return false;
   if (plans) {
     state.plans = plans.plans;
     state.planChanges = entry.plan_changes;
     kinds.push("plans");
   }
-  if (live) {
-    state.live = live;
+  if (passed) {
     state.points = trimmed([...state.points, ...history.passes]);
     state.loads = trimmed([...state.loads, ...forecasts.passes]);
     state.passes = state.points.at(-1)?.number ?? 0;
+    kinds.push("points");
+  }
+  if (live) {
+    state.live = live;
     if (state.at === null) show(live);
-    kinds.push("points", "view");
+    kinds.push("view");
   }
   if (kinds.length) changed(...kinds);
   return true;

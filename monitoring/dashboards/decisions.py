@@ -8,6 +8,7 @@ from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, to_t
 from dashboards.limits import ABOVE_BEST_KNOWN, FORECAST_ERROR, LATENCY_SECONDS
 from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
 from dashboards.panels import Query, counted, counts, figure, lines
+from dashboards.plan_panels import plans_by_end
 from dashboards.table_panels import Column, rows
 
 T = TOPOLOGIES
@@ -82,7 +83,6 @@ def _figures() -> tuple[AnyPanel, ...]:
 
 def _plans() -> tuple[AnyPanel, ...]:
     last = "storm_operator_last_plan_"
-    states = 'state=~"Verified|RolledBack|Failed|Expired|Rejected"'
     return (
         rows(
             "Last plan of each topology",
@@ -116,11 +116,7 @@ def _plans() -> tuple[AnyPanel, ...]:
             height=7,
             sort_by="Made",
         ),
-        counts(
-            "Plans by what became of them",
-            "Verified: it helped. RolledBack: it did not, and was undone. Failed: it did not come into force.",
-            Query(counted("state", f"storm_operator_topology_plans_total{{{T},{states}}}"), "{{state}}"),
-        ),
+        plans_by_end(),
         counts(
             "Executors moved and workers restarted",
             "The price of plans. Many moves with little gain point at a cool-down that is too short.",

@@ -8,6 +8,7 @@ from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last
 from dashboards.limits import CROSSING_SHARE, FAILED_PER_SECOND, LATENCY_SECONDS, QUEUE_GROWTH_PER_SECOND
 from dashboards.look import RED, AnyPanel
 from dashboards.panels import Query, counted, counts, figure, lines
+from dashboards.plan_panels import plans_by_end
 from dashboards.table_panels import Column, rows
 
 T = TOPOLOGIES
@@ -168,13 +169,7 @@ def _courses() -> tuple[AnyPanel, ...]:
 
 def _deeds() -> tuple[AnyPanel, ...]:
     return (
-        counts(
-            "Plans by what became of them",
-            "Verified: it helped. RolledBack: it did not, and was undone. Failed: it did not come into force.",
-            Query(
-                counted("state", f'storm_operator_topology_plans_total{{{T},state!~"Applying|Settling"}}'), "{{state}}"
-            ),
-        ),
+        plans_by_end(),
         counts(
             "Decisions to leave things as they are",
             "Why nothing was moved. NoChange and GainTooSmall are the quiet normal state.",

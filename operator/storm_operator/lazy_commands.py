@@ -101,6 +101,11 @@ def load_available(program: str, name: str, command: LazyCommand) -> Any:
     return typer.main.get_command(found) if isinstance(found, typer.Typer) else _as_command(name, found)
 
 
+def run_alone(function: Callable[..., Any]) -> None:
+    """The program of a package that is a command of its own (`python -m`), with help that is as that of all."""
+    _as_command(function.__name__, function)()
+
+
 def _as_command(name: str, function: Callable[..., Any]) -> Any:
     single = typer.Typer(add_completion=False, rich_markup_mode=PLAIN)
     single.command(name, context_settings=getattr(function, "context_settings", None))(function)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import typer
-
 from storm_operator.agent.commands import agent
+from storm_operator.lazy_commands import run_alone
 
 if __name__ == "__main__":
-    typer.run(agent)
+    run_alone(agent)

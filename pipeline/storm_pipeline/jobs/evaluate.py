@@ -148,7 +148,3 @@ def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:+.0f}%"
-
-
-if __name__ == "__main__":
-    typer.run(evaluate)

@@ -172,7 +172,3 @@ def _cells(row: Row | None) -> tuple[str, str, str, str]:
         return "-", "-", "-", "-"
     figures = f"{row['error_percent']:.1f}", f"{row['short_percent']:.2f}", f"{row['over_percent']:,.0f}"
     return str(row["forecaster"]), *figures
-
-
-if __name__ == "__main__":
-    typer.run(forecast)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typer
 from pyspark.sql import SparkSession
 from rich.table import Table
 
@@ -145,7 +144,3 @@ def _percent(share: float | None) -> str:
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
-
-
-if __name__ == "__main__":
-    typer.run(profile)

@@ -66,7 +66,3 @@ def run(spark: SparkSession, lake: Lake, cluster: str, folder: str) -> str:
     """Write the report on one cluster; the page's path."""
     words = f"Made from {lake.root}."
     return write_report(cluster, sections(read_known(spark, lake, cluster)), words, folder)
-
-
-if __name__ == "__main__":
-    typer.run(report)

@@ -279,7 +279,3 @@ def verdict(found: Sequence[Standing], present: Overrides) -> str:
     return (
         f"surely better, in replays that had not chosen them: {' '.join(changed(best, present))}; nothing was changed"
     )
-
-
-if __name__ == "__main__":
-    typer.run(tune)

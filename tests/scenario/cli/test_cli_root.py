@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -93,3 +94,17 @@ def test_unknown_command_is_bad_usage() -> None:
 
 def test_version() -> None:
     assert RUNNER.invoke(app, ["--version"]).output.startswith("storm-operator 0.")
+
+
+def test_the_agents_own_program_has_the_help_of_the_command() -> None:
+    alone, command = (
+        subprocess.run(
+            [sys.executable, "-m", *words, "--help"],
+            env={**os.environ, "COLUMNS": "80"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.partition("\n")
+        for words in (["storm_operator.agent"], ["storm_operator", "agent"])
+    )
+    assert alone[1:] == command[1:]

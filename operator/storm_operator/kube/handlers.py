@@ -13,6 +13,7 @@ from storm_operator.adapters.kube.resources import GROUP, PAGE_SIZES, REBALANCES
 from storm_operator.kube.calling_off import SUBMISSION_NOT_ENDED
 from storm_operator.kube.kept_rebalance import as_kept
 from storm_operator.kube.kopf_storage import NothingCompared, ProgressInMemory
+from storm_operator.kube.letting_go import KILL_REFUSED
 from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.rebalances import WAITING_STATES, cluster_of, state_of
 from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
@@ -22,6 +23,9 @@ DELETION_POLL_SECONDS = 2.0
 DELETION_PATIENCE_SECONDS = 90.0
 """After this without an answer, and the time that killing takes, a resource goes even if nobody could see to its
 topology: a finalizer must never block for ever. A loop that is busy has not asked yet: it has `IDLE_LIMIT_SECONDS`."""
+
+IN_THE_WAY = frozenset({SUBMISSION_NOT_ENDED, KILL_REFUSED})
+"""Reasons of conditions that say why a resource could not be let go although Nimbus answered."""
 
 WATCH_SERVER_TIMEOUT_SECONDS = 300
 WATCH_CLIENT_TIMEOUT_SECONDS = 320
@@ -144,7 +148,7 @@ def _why_let_go(watched: Watched, managed: Managed, waited_seconds: float, patie
         return f"Nimbus {nimbus} did not answer for {unanswered:.0f} s"
     if waited_seconds > IDLE_LIMIT_SECONDS + patience_seconds:
         for condition in (managed.body.get("status") or {}).get("conditions") or ():
-            if condition.get("reason") == SUBMISSION_NOT_ENDED:
+            if condition.get("reason") in IN_THE_WAY:
                 return f"it was waited for {waited_seconds:.0f} s: {condition.get('message')}"
         return f"nobody could see to it on Nimbus {nimbus} for {waited_seconds:.0f} s"
     return ""

@@ -10,21 +10,28 @@ from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.kube.calling_off import CallingOff
+from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.submission import JobSubmitter
+
+KILL_REFUSED = "KillRefused"
+"""Reason of condition `Degraded`, and of an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class LettingGo:
-    """`gone` collects the uids of resources whose topology no longer needs us."""
+    """`gone` collects the uids of resources whose topology no longer needs us; `tell` posts an event for a topology."""
 
     gone: set[str]
     submissions: CallingOff
+    concerns: Concerns
+    tell: Callable[[str, str, str, bool], None]
     say: Callable[[str], None]
 
     def follow(self, owners: Sequence[Managed], assembly: Assembly, submitter: JobSubmitter | None) -> bool:
         """See to those of `owners` that are being deleted; whether there is none left to see to."""
         deleted = [one for one in owners if one.is_being_deleted and one.uid not in self.gone]
+        self.concerns.keep(KILL_REFUSED, {one.uid for one in deleted})
         leaving = [one for one in deleted if self.submissions.is_called_off(one, submitter)]
         if leaving:
             running = {topology.name: topology for topology in assembly.storm.running()}
@@ -43,10 +50,18 @@ class LettingGo:
                 _forget_all_of(spec.name, assembly)
             self.gone.add(one.uid)
         elif not present.is_leaving:
-            self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
-            assembly.storm.kill(spec.name, spec.kill_wait_seconds)
-            # Its plan holds it until it has finished: without that, Nimbus' other scheduler would move its workers.
-            assembly.loop.applier.limits.lift(present.id)
+            refused = Concern(KILL_REFUSED, one.uid, frozenset({spec.name}))
+            self.concerns.attempt(
+                refused,
+                lambda: self._kill(spec, present.id, assembly),
+                lambda reason, message: self.tell(spec.name, reason, message, True),
+            )
+
+    def _kill(self, spec: TopologySpec, topology_id: str, assembly: Assembly) -> None:
+        self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
+        assembly.storm.kill(spec.name, spec.kill_wait_seconds)
+        # Its plan holds it until it has finished: without that, Nimbus' other scheduler would move its workers.
+        assembly.loop.applier.limits.lift(topology_id)
 
 
 def _forget_all_of(name: str, assembly: Assembly) -> None:

@@ -111,7 +111,7 @@ class ManagedCluster:
             lambda: any(map(resizes_pods, self.owners.specs().values())),
         )
         self.submissions = CallingOff(self.care.concerns, self.owners.tell)
-        self.letting_go = LettingGo(self.gone, self.submissions, self.say)
+        self.letting_go = LettingGo(self.gone, self.submissions, self.care.concerns, self.owners.tell, self.say)
 
     @property
     def paused(self) -> tuple[str, ...]:

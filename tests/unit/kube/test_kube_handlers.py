@@ -170,10 +170,11 @@ class TestDeletion:
         words = f"nobody could see to it on Nimbus {NIMBUS} for 700 s; the topology may still run there"
         assert played.told == [("words", "LetGo", words, True)]
 
-    def test_names_the_submission_that_could_not_be_ended_and_blames_nimbus_for_nothing(self) -> None:
+    @pytest.mark.parametrize("reason", ["SubmissionNotEnded", "KillRefused"])
+    def test_names_what_could_not_be_ended_and_blames_nimbus_for_no_silence(self, reason: str) -> None:
         played = Scene()
-        why = "submission job streams/words-submit-1 was called off, and its pod has not ended"
-        status = {"conditions": [{"type": "Degraded", "reason": "SubmissionNotEnded", "message": why}]}
+        why = "it has not ended"
+        status = {"conditions": [{"type": "Degraded", "reason": reason, "message": why}]}
         played.delete(DELETION_PATIENCE_SECONDS + IDLE_LIMIT_SECONDS + 10.0, loop_is_busy=True, status=status)
         assert played.told == [
             ("words", "LetGo", f"it was waited for 700 s: {why}; the topology may still run there", True)

@@ -15,6 +15,11 @@ from storm_operator.kube.concerns import Concerns
 from storm_operator.kube.letting_go import LettingGo
 
 
+def letting_go_of() -> LettingGo:
+    concerns = Concerns(lambda: 0.0, lambda _: None)
+    return LettingGo(set(), CallingOff(concerns, lambda *_: None), concerns, lambda *_: None, lambda _: None)
+
+
 def test_plan_of_a_killed_topology_holds_it_until_it_has_finished_and_goes_with_it() -> None:
     cluster = FakeCluster(GATHERED, FakeClock())
     for topology_id in (TOPOLOGY_ID, "words-of-others-1-1767268800"):
@@ -31,7 +36,7 @@ def test_plan_of_a_killed_topology_holds_it_until_it_has_finished_and_goes_with_
     applier = SimpleNamespace(limits=CpuLimits(cluster))
     loop = SimpleNamespace(applier=applier, being_moved=())
     assembly: Any = SimpleNamespace(storm=storm, store=cluster, loop=loop)
-    letting_go = LettingGo(set(), CallingOff(Concerns(lambda: 0.0, lambda _: None), lambda *_: None), lambda _: None)
+    letting_go = letting_go_of()
     deleted = managed(spec={"adopt": {}, "deletionPolicy": "Kill", "killWaitSeconds": 60}, deletionTimestamp=NOW)
     for _ in range(2):
         letting_go.follow((deleted,), assembly, None)
@@ -50,7 +55,7 @@ def test_one_that_a_plan_has_paused_is_not_left_before_its_spouts_run_again() ->
     storm = SimpleNamespace(running=lambda: (RunningTopology(TOPOLOGY_ID, "words", "INACTIVE"),))
     loop = SimpleNamespace(applier=SimpleNamespace(limits=CpuLimits(cluster)), being_moved=(TOPOLOGY_ID,))
     assembly: Any = SimpleNamespace(storm=storm, store=cluster, loop=loop)
-    letting_go = LettingGo(set(), CallingOff(Concerns(lambda: 0.0, lambda _: None), lambda *_: None), lambda _: None)
+    letting_go = letting_go_of()
     deleted = managed(spec={"adopt": {}}, deletionTimestamp=NOW)
     letting_go.follow((deleted,), assembly, None)
     assert not letting_go.gone

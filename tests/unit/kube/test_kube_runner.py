@@ -17,7 +17,7 @@ from kube_builders import NIMBUS, NOW_SECONDS, managed, plan, rebalance, registr
 from loop_scene import SPECS, last_state
 from loop_scene import Scene as LoopScene
 from loop_scene import scene as scene_of_a_loop
-from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
+from storm_operator.adapters.errors import NimbusUnreachable, NotAuthorized, ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.adapters.manager_lock import Holder, HolderAwaited, ManagedByAnother
@@ -751,6 +751,25 @@ class TestDeletion:
         cluster: Any = played.runner.cluster
         cluster._publish(Mock(progress={}, retries={}, suspended={}))
         assert degraded(cluster.kube.kinds)[1] == "SubmissionNotEnded", "event LetGo is to say why"
+
+    def test_kill_that_nimbus_refuses_is_told_and_holds_up_nobody_else(self) -> None:
+        played = Deletion()
+        played.running = [replace(RUNNING, fingerprint="of-the-jar")]
+        other = topology_body("other", spec={"nimbus": NIMBUS, "adopt": {}})
+        played.runner.cluster.registry.put_topology(other)
+        played.assembly.storm.kill.side_effect = NotAuthorized("Nimbus n:1 refuses killTopologyWithOpts: not yours")
+        assert not played.look()
+        lifecycle: Any = played.runner.cluster.lifecycle
+        assert set(lifecycle.step.call_args.args[0]) == {"other"}
+        assert played.runner.cluster.registry.unanswered(NIMBUS) is None
+        played.runner.cluster._publish(Mock(progress={}, retries={}, suspended={}))
+        kinds: Any = played.runner.cluster.kube.kinds
+        written = {name: status["conditions"] for (_, _, name, status), _ in kinds.patch_status.call_args_list}
+        degrading = {name: conditions[-1]["reason"] for name, conditions in written.items()}
+        assert degrading == {"other": "AsExpected", "words": "KillRefused"}, "event LetGo is to say why"
+        played.runner.cluster.registry.put_topology({**other, "metadata": {**other["metadata"], "name": "words"}})
+        played.look()
+        assert played.runner.cluster.care.obstacles("words") == (), "one that is made anew is in nobody's way"
 
     def test_nimbus_has_not_answered_until_all_that_the_resources_want_was_asked(self) -> None:
         played = Deletion()

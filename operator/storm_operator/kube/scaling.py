@@ -67,6 +67,8 @@ def wanted_replicas(
 
     While CPU is short, one of them may host none.
     """
+    if replicas < limits.minimum:
+        return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
     one_more = max(replicas, min(limits.maximum, replicas + 1))
     for decision in decisions:
         if _is_infeasible(decision):
@@ -75,8 +77,6 @@ def wanted_replicas(
             return one_more, decision.message
         if _overloads(decision):
             return one_more, "even the best placement overloads a supervisor"
-    if replicas < limits.minimum:
-        return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
     if any(isinstance(decision, Plan) for decision in decisions):
         return replicas, ""  # a plan may be about to use the pods that nobody uses now
     # It was added for that, and may still be starting, or wait for a policy to look again.
@@ -131,7 +131,7 @@ def scale_step(
         reason = f"all executors are on the first {counted(wanted, 'pod')}"
     if wanted == replicas:
         return None, keep
-    if wanted == replicas + 1 and sum(pod.ready for pod in owned) < replicas:
+    if limits.minimum < wanted == replicas + 1 and sum(pod.ready for pod in owned) < replicas:
         return None, keep  # one that was asked for before is still on its way, and may be enough
     step = ScaleStep(owned[0].namespace, owned[0].stateful_set, wanted, reason)
     if wanted > replicas:

@@ -102,6 +102,18 @@ class TestUp:
         assert step is not None
         assert (step.replicas, step.reason) == (3, "spec.supervisors.minimum is 3")
 
+    @pytest.mark.parametrize("short", [INFEASIBLE, TOO_LITTLE, OVERLOADED])
+    def test_to_the_minimum_in_one_step_also_while_too_few_are_what_is_wrong(self, short: Decision) -> None:
+        step = after_passes(1, 1, {0}, short, ScaleLimits(10, 20))
+        assert step is not None
+        assert (step.replicas, step.reason) == (10, "spec.supervisors.minimum is 10")
+
+    def test_the_last_to_the_minimum_waits_for_no_pod_that_may_never_be_ready(self) -> None:
+        starting = (*pods(2), replace(pods(3)[2], ready=False))
+        step, _ = scale_step(ScaleLimits(4, 20), starting, 3, {0, 1}, [NO_CHANGE], ScaleState())
+        assert step is not None
+        assert step.replicas == 4
+
     def test_never_beyond_the_maximum(self) -> None:
         assert after_passes(1, 4, {0, 1, 2, 3}, INFEASIBLE) is None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanState
+from storm_operator.core.topology_spec import AdoptSource
 from storm_operator.kube.conditions import (
     PAUSED,
     Condition,
@@ -242,10 +243,14 @@ def _figures(view: TopologyView) -> dict[str, Any]:
 
 
 def _submission(view: TopologyView, old: Body) -> Any:
-    before = old.get("submission")
-    if view.job is None or view.progress is None:
+    spec, before = view.managed.spec, old.get("submission")
+    if spec is not None and isinstance(spec.source, AdoptSource):
+        return None
+    if view.progress is None:
         return before
     failed = view.progress.stage is Stage.FAILED
+    if view.job is None:  # nothing was submitted in this life of the operator
+        return before if failed else _without_trouble(before)
     submission = {
         "job": view.job[0],
         "fingerprint": view.job[1],
@@ -257,8 +262,14 @@ def _submission(view: TopologyView, old: Body) -> Any:
         same = before and before.get("fingerprint") == view.job[1]
         submission["submittedAt"] = (before or {}).get("submittedAt") if same else None
         submission["submittedAt"] = submission["submittedAt"] or timestamp(view.now_seconds)
+    elif view.progress.stage is Stage.SUBMITTING:  # once it runs, that is when; the same may have been submitted before
+        submission["submittedAt"] = None
     # None removes what was written before; what was not is not written at all.
     return {name: value for name, value in submission.items() if value is not None or name in (before or {})}
+
+
+def _without_trouble(submission: Body | None) -> Body | None:
+    return submission and {**submission, **{name: None for name in ("message", "retryAt") if name in submission}}
 
 
 def _failed_attempts(view: TopologyView, before: Body | None) -> int | None:

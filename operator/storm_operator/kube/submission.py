@@ -61,7 +61,7 @@ class JobSubmitter:
     other_nimbuses: tuple[str, ...] = ()
     """Where another may lead when the cluster's own address is away: see `connecting.other_nimbuses`."""
     last: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By topology: the last Job's name and the fingerprint of what it submits."""
+    """By uid of a resource: the last Job's name and the fingerprint of what it submits."""
     called_off: dict[str, dict[str, float]] = field(default_factory=dict)
     """By uid of a resource, the Jobs that were called off and are still there, and since when."""
     now: Callable[[], float] = time.monotonic
@@ -85,7 +85,7 @@ class JobSubmitter:
         """
         owner = self.owner_of(spec.name)
         namespace, name = owner.key[0], job_name(owner.key[1], wanted, owner.nimbus)
-        self.last[spec.name] = (name, wanted)
+        self.last[owner.uid] = (name, wanted)
         if not self.call_off(owner, but=name):
             return False
         outcome = self.jobs.outcome(namespace, name)

@@ -40,7 +40,7 @@ def view_of(
         record=record,
         plan_end=publisher.end_of(unfinished_plan(known)) if record is None else None,
         now_seconds=time.time(),
-        job=submitter.last.get(name) if submitter else None,
+        job=submitter.last.get(one.uid) if submitter else None,
         retry_at_seconds=retry.not_before_seconds if retry else None,
         failed_attempts=retry.failures if retry else None,
         suspended_by_operator=name in lifecycle.suspended if progress else None,

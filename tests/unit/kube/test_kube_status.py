@@ -45,8 +45,9 @@ from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, P
 
 RUNNING = Progress(Stage.RUNNING, "", TOPOLOGY_ID)
 NO_CHANGE = Hold(HoldReason.NO_CHANGE, "adaptive proposes the assignment in force")
+JAR = {"jar": {"path": "/opt/words.jar", "mainClass": "a.Words"}}
 FAILED_ONCE = TopologyView(
-    managed(),
+    managed(spec=JAR),
     Progress(Stage.FAILED, "submission job words-submit-1 failed"),
     None,
     None,
@@ -476,30 +477,54 @@ class TestSubmission:
 
     def test_what_there_is_nothing_to_say_of_is_left_out(self) -> None:
         once = {"job": "words-submit-1", "fingerprint": "abc"}
-        assert status_of(view(job=("words-submit-1", "abc")))["submission"] == {**once, "submittedAt": NOW}
+        assert status_of(view(managed=managed(spec=JAR), job=("words-submit-1", "abc")))["submission"] == {
+            **once,
+            "submittedAt": NOW,
+        }
         for_good = replace(FAILED_ONCE, retry_at_seconds=None)
         assert "retryAt" not in status_of(for_good)["submission"]
 
     def test_that_succeeds_at_last_leaves_no_trouble_behind(self) -> None:
-        failed = with_status(status_of(FAILED_ONCE))
+        failed = with_status(status_of(FAILED_ONCE), spec=JAR)
         done = status_of(view(managed=failed, job=("words-submit-1", "abc")))["submission"]
         assert (done["message"], done["retryAt"], done["attempts"]) == (None, None, 1)
         assert done["submittedAt"] == NOW
 
     def test_attempts_are_those_of_one_fingerprint(self) -> None:
-        failed = with_status(status_of(FAILED_ONCE))
+        failed = with_status(status_of(FAILED_ONCE), spec=JAR)
         done = status_of(view(managed=failed, job=("words-submit-2", "def")))["submission"]
         assert done["attempts"] is None
 
     def test_time_is_that_of_the_submission_of_this_fingerprint(self) -> None:
-        submitted = with_status(status_of(view(job=("words-submit-1", "abc"))))
+        submitted = with_status(status_of(view(managed=managed(spec=JAR), job=("words-submit-1", "abc"))), spec=JAR)
         later = view(managed=submitted, job=("words-submit-1", "abc"), now_seconds=LATER_SECONDS)
         assert status_of(later)["submission"]["submittedAt"] == NOW
         assert status_of(replace(later, job=("words-submit-2", "def")))["submission"]["submittedAt"] == LATER
 
     def test_of_an_earlier_life_stays(self) -> None:
         before = {"job": "words-submit-1", "fingerprint": "abc", "submittedAt": NOW}
-        assert status_of(view(managed=with_status({"submission": before})))["submission"] == before
+        assert status_of(view(managed=with_status({"submission": before}, spec=JAR)))["submission"] == before
+
+    def test_that_failed_in_an_earlier_life_is_no_trouble_of_what_runs(self) -> None:
+        before = {"job": "words-submit-1", "fingerprint": "abc", "message": "failed", "attempts": 1, "retryAt": NOW}
+        known = with_status({"submission": before}, spec=JAR)
+        assert status_of(view(managed=known))["submission"] == {**before, "message": None, "retryAt": None}
+        no_map = Progress(Stage.FAILED, "spec.flux.configMap: there is no ConfigMap flux in streams")
+        for progress in (None, no_map):
+            assert status_of(view(managed=known, progress=progress))["submission"] == before
+
+    def test_of_the_same_once_more_is_told_with_its_own_time(self) -> None:
+        job = ("words-submit-1", "abc")
+        once = with_status({"submission": {"job": job[0], "fingerprint": job[1], "submittedAt": NOW}}, spec=JAR)
+        again = view(managed=once, progress=Progress(Stage.SUBMITTING), job=job, now_seconds=LATER_SECONDS)
+        assert status_of(again)["submission"]["submittedAt"] is None
+        under_way = with_status({"submission": {"job": job[0], "fingerprint": job[1]}}, spec=JAR)
+        assert status_of(replace(again, managed=under_way, progress=RUNNING))["submission"]["submittedAt"] == LATER
+
+    def test_of_what_is_adopted_by_now_is_gone(self) -> None:
+        before = with_status({"submission": {"job": "words-submit-1", "fingerprint": "abc"}})
+        for job in (None, ("words-submit-1", "abc")):
+            assert status_of(view(managed=before, job=job))["submission"] is None
 
 
 class TestNews:

@@ -60,7 +60,7 @@ def test_status_of_a_topology() -> None:
     job = ("words-submit-1", "abc")
     running, inactive = Progress(Stage.RUNNING, "", TOPOLOGY_ID), Progress(Stage.SUSPENDED, "", TOPOLOGY_ID)
     usual = TopologyView(
-        managed(),
+        managed(spec={"jar": {"path": "/opt/words.jar", "mainClass": "a.Words"}}),
         running,
         picture(),
         HOLD,

@@ -254,7 +254,7 @@ class TestJobSubmitter:
     def test_remembers_the_last_job_for_the_status(self) -> None:
         played = Submission()
         played.submit()
-        assert played.submitter.last == {"words": (JOB, WANTED)}
+        assert played.submitter.last == {played.owner.uid: (JOB, WANTED)}
 
     def test_flux_definition_is_read_from_its_config_map(self) -> None:
         played = Submission(IN_MAP, flux_text="name: words\nbolts: []")

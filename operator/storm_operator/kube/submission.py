@@ -148,8 +148,11 @@ def _does_not_end(namespace: str, job: str) -> str:
 
 
 def job_name(resource: str, wanted: str, nimbus: str) -> str:
-    """At most 63 characters, as pods take their job's name for a label. `wanted` is a fingerprint."""
-    what = hashlib.sha256(f"{wanted} {nimbus}".encode()).hexdigest()[:10]
+    """At most 63 characters, as pods take their job's name for a label. `wanted` is a fingerprint.
+
+    Resources may be made from the same, and their names begin with the same 40 characters, or differ in a dot.
+    """
+    what = hashlib.sha256(f"{wanted} {nimbus} {resource}".encode()).hexdigest()[:10]
     return f"{resource[:40].rstrip('-.')}-submit-{what}".replace(".", "-")
 
 

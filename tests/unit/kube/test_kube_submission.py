@@ -301,6 +301,10 @@ class TestJobName:
         assert job_name("words", WANTED, NIMBUS) != job_name("words", OTHER, NIMBUS)
         assert job_name("words", WANTED, NIMBUS) != job_name("other", WANTED, NIMBUS)
 
+    @pytest.mark.parametrize(("one", "other"), [("w" * 40 + "-west", "w" * 40 + "-east"), ("words.v2", "words-v2")])
+    def test_is_another_for_another_resource_that_is_made_from_the_same(self, one: str, other: str) -> None:
+        assert job_name(one, WANTED, NIMBUS) != job_name(other, WANTED, NIMBUS)
+
 
 def request_for(spec: Mapping[str, Any], flux_text: str | None = None) -> dict[str, Any]:
     return submission_request(spec_of(owner(spec)), "print", NIMBUS, flux_text)

@@ -241,14 +241,14 @@ class ClusterCare:
         is_from_zero = any(pod.ordinal == 0 for pod in pods)
         first = 0 if is_from_zero else self.pods.first_ordinal(pods[0].namespace, pods[0].stateful_set)
         decisions = [decision for _, decision in report.decisions]
-        before, used = self.scale.leaving, self._used_ordinals(pods, snapshot.assignment)
+        before, used = self.scale.leaving, self._used_ordinals(of, snapshot.assignment)
         self._tell_of_maximum(beyond_maximum(limits, replicas, used), specs)
         step, self.scale = scale_step(limits, pods, replicas, used, decisions, self.scale, first)
         if self.scale.leaving and self.scale.leaving != before:
             ordinals = ", ".join(map(str, sorted(self.scale.leaving)))
             self._tell_all(specs, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied")
         if step is not None and step.replicas < replicas:
-            obstacle = self._obstacle(pods, first + step.replicas, storm, snapshot.assignment)
+            obstacle = self._obstacle(of, first + step.replicas, storm, snapshot.assignment)
             if obstacle:
                 self._tell_all(specs, "ScaleHeld", f"StatefulSet {step.stateful_set} keeps its pods: {obstacle}")
                 return  # the passes that agreed no longer count: `scale_step` begins anew
@@ -270,9 +270,7 @@ class ClusterCare:
         for name in specs:
             self.tell(name, reason, words, False)
 
-    def _obstacle(
-        self, pods: tuple[SupervisorPod, ...], lowest_to_go: int, storm: StormCluster, as_of_pass: Assignment
-    ) -> str:
+    def _obstacle(self, of: ScaledSet, lowest_to_go: int, storm: StormCluster, as_of_pass: Assignment) -> str:
         """Why the pods from that ordinal on must not go now; empty when they may.
 
         The pass' snapshot is of the past, and a topology may have been submitted since: Storm is asked again. Of a
@@ -284,18 +282,18 @@ class ClusterCare:
         unseen = sorted({*as_of_pass.used_supervisors(), *assignment.used_supervisors()} - hosts.keys())
         if unseen:
             return f"supervisors {', '.join(unseen)} host executors, and which pods they are is not known now"
-        still = sorted(ordinal for ordinal in self._used_ordinals(pods, assignment) if ordinal >= lowest_to_go)
+        still = sorted(ordinal for ordinal in self._used_ordinals(of, assignment) if ordinal >= lowest_to_go)
         if still:
             return f"pods {', '.join(map(str, still))} host executors since the last look"
         placed = {executor.topology_id for executor in assignment.slot_of}
         homeless = [one.name for one in topologies if one.id not in placed and not one.is_leaving]
         return f"{', '.join(homeless)} has no place yet" if homeless else ""
 
-    def _used_ordinals(self, pods: tuple[SupervisorPod, ...], assignment: Assignment) -> frozenset[int]:
+    def _used_ordinals(self, of: ScaledSet, assignment: Assignment) -> frozenset[int]:
         """The ordinals of the pods whose supervisors host executors, also of those that are being emptied."""
         used = assignment.used_supervisors()
-        hosts = [host for supervisor_id, host in self.hosts().items() if supervisor_id in used]
-        return frozenset(pod.ordinal for pod in pods for host in hosts if pod.matches(host))
+        ordinals = (of.ordinal_of(host) for supervisor_id, host in self.hosts().items() if supervisor_id in used)
+        return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
 
 
 def _hosting_those_not_to_be_held(specs: Specs, snapshot: ClusterSnapshot) -> frozenset[str]:

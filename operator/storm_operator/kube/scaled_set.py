@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storm_operator.adapters.kube.pods import SupervisorPod
 
@@ -23,6 +23,16 @@ class ScaledSet:
     namespace: str
     name: str
     pods: tuple[SupervisorPod, ...]
+
+    def ordinal_of(self, host: str) -> int | None:
+        """Of the pod, seen or not, that a supervisor runs in which calls itself `host`; None where it is none of these.
+
+        One that is being deleted is not seen, and its supervisor may run on, as on a node that lost the API server.
+        """
+        pod = host.partition(".")[0]
+        stateful_set, _, ordinal = pod.rpartition("-")
+        is_own = stateful_set == self.name and ordinal.isdecimal() and replace(self.pods[0], name=pod).matches(host)
+        return int(ordinal) if is_own else None
 
 
 def scaled_set(

@@ -44,6 +44,8 @@ class FakePods:
         self.allowed = allowed
         self.asked: list[int] = []
         self.first = 0
+        self.being_deleted = 0
+        """So many are not listed."""
         self.resized: list[int] = []
         self.resized_pods: list[str] = []
         self.refusal: KubernetesError | None = None
@@ -71,7 +73,7 @@ class FakePods:
     def replicas(self, namespace: str, stateful_set: str) -> int:
         if self.unreadable is not None:
             raise self.unreadable
-        return len(self.allowed[namespace])
+        return len(self.allowed[namespace]) + self.being_deleted
 
     def scale(self, namespace: str, stateful_set: str, replicas: int) -> None:
         self.asked.append(replicas)
@@ -312,6 +314,16 @@ def test_pods_stay_while_executors_are_on_a_supervisor_that_is_not_seen(scaled: 
         scaled.run_pass()
     assert scaled.pods.asked == []
     assert "supervisors s2 host executors, and which pods they are is not known now" in scaled.told[-1][1]
+
+
+def test_pod_stays_that_is_being_deleted_and_whose_supervisor_runs_on(scaled: ScaledIn) -> None:
+    """As where a node has lost the API server and neither Nimbus nor ZooKeeper: its executors go on, for hours."""
+    scaled.pods.being_deleted = 1
+    scaled.pods.allowed = {"storm": (pod("storm", 0), pod("storm", 2))}
+    scaled.care.see((resource("storm"),))
+    for _ in range(2 * CALM_PASSES):
+        scaled.run_pass()
+    assert set(scaled.pods.asked) == {2}
 
 
 def test_pods_stay_while_the_pass_saw_executors_where_storm_sees_no_supervisor(scaled: ScaledIn) -> None:

@@ -22,6 +22,13 @@ def test_the_one_of_the_clusters_supervisors_is_found_by_its_pods() -> None:
     assert scaled_set((), (A0, A1), (host(A1),)) == ScaledSet("storm", "sup", (A0, A1))
 
 
+def test_supervisors_tell_the_numbers_of_their_pods_also_of_those_that_are_not_seen() -> None:
+    seen = ScaledSet("storm", "sup", (A0,))
+    others = [host(one) for one in (B0, ELSEWHERE)] + ["10.0.0.7", "sup", "sup-x", "sup-big-0.sup.storm.svc"]
+    assert [seen.ordinal_of(one) for one in (host(A0), host(A1), "sup-12")] == [0, 1, 12]
+    assert [seen.ordinal_of(one) for one in others] == [None] * len(others)
+
+
 def test_the_only_one_is_not_taken_for_that_of_a_cluster_without_supervisors() -> None:
     """It may be another cluster's, in the same namespace."""
     words = scaled_set((), (A0, A1), ())

@@ -18,7 +18,7 @@ from storm_operator.kube.conditions import (
     with_times,
     without_figures,
 )
-from storm_operator.kube.managed import Body, Managed
+from storm_operator.kube.managed import Body, Managed, submitted_stages
 from storm_operator.kube.rebalance_status import shown_state
 from storm_operator.kube.rebalances import FINAL_STATES, timestamp
 from storm_operator.lifecycle_manager import Stage
@@ -61,7 +61,7 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "nimbus": view.managed.nimbus,
         "conditions": with_times(conditions_of(view), old, view.now_seconds, view.managed.generation),
         "suspendedByOperator": _suspended_by_operator(view, old),
-        "topologyId": _shown_topology_id(view, old),
+        "topologyId": _shown_topology_id(view),
         "lastPlan": _last_plan(view, old),
         "lastHold": _last_hold(view, old),
         "heldResize": _held_resize(view, old),
@@ -98,6 +98,7 @@ def refused_status(managed: Managed, reason: str, message: str, now_seconds: flo
         "message": message,
         "conditions": with_times(conditions, managed.body.get("status") or {}, now_seconds, managed.generation),
         **dict.fromkeys(OF_MANAGED_ALONE),
+        **({} if _unseen_topology_id(managed) else {"topologyId": None}),
     }
 
 
@@ -207,10 +208,14 @@ def _message(view: TopologyView) -> str:
     return ""
 
 
-def _shown_topology_id(view: TopologyView, old: Body) -> str | None:
-    if view.progress is None:  # nobody has looked whether a topology runs
-        return old.get("topologyId")
-    return view.progress.topology_id or None
+def _shown_topology_id(view: TopologyView) -> str | None:
+    return (view.progress.topology_id if view.progress is not None else _unseen_topology_id(view.managed)) or None
+
+
+def _unseen_topology_id(managed: Managed) -> str:
+    """Where nobody looks whether the topology runs. Empty once it was killed to be replaced: else whoever looks again,
+    and finds that it has ended, would take that for somebody else's doing."""
+    return "" if submitted_stages(managed.body) & {Stage.REPLACING, Stage.WAITING} else managed.topology_id
 
 
 def _suspended_by_operator(view: TopologyView, old: Body) -> bool | None:

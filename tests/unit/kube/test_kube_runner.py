@@ -33,12 +33,12 @@ from storm_operator.kube import managed_cluster
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
-from storm_operator.kube.managed import Registry, Unanswered, rightful
+from storm_operator.kube.managed import Managed, Registry, Unanswered, rightful
 from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ZOOKEEPER_PATIENCE_SECONDS, ManagedCluster
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
-from storm_operator.kube.status import status_of
+from storm_operator.kube.status import refused_status, status_of, trouble_status
 from storm_operator.kube.submission import JobSettings
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
@@ -452,6 +452,36 @@ def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_el
     assert after.spec is not None
     reborn.step({"words": after.spec}, NOW_SECONDS)
     assert ("words" in reborn.repairs) is is_drift
+
+
+def paused_meanwhile(before: Managed) -> dict[str, Any]:
+    paused = {**before.body["metadata"], "annotations": {PAUSED_ANNOTATION: "true"}}
+    one = replace(before, body={**before.body, "metadata": paused})
+    return status_of(TopologyView(one, None, None, None, None, NOW_SECONDS))
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        paused_meanwhile,
+        lambda before: trouble_status(before, "ClusterUnreachable", "Nimbus is away", NOW_SECONDS),
+        lambda before: refused_status(before, "InvalidSpec", "spec.suspend: no", NOW_SECONDS),
+    ],
+    ids=["paused", "out of reach", "invalid"],
+)
+@pytest.mark.parametrize(("left", "is_drift"), [(Stage.RUNNING, True), (Stage.REPLACING, False)])
+def test_what_the_operator_killed_itself_before_nobody_looked_is_nobody_elses_doing(
+    left: Stage, is_drift: bool, meanwhile: Callable[[Managed], dict[str, Any]]
+) -> None:
+    fresh = managed(spec={"jar": {"path": "/w.jar", "mainClass": "a.W"}})
+    view = TopologyView(fresh, Progress(left, "", "words-1-1"), None, None, None, NOW_SECONDS)
+    status = status_of(view)
+    status |= meanwhile(replace(fresh, body={**fresh.body, "status": status}))
+    lifecycle = LifecycleManager(Mock(running=lambda: ()), Mock(fingerprint=lambda _: "new"), lambda _: None)
+    remind(lifecycle, "words", replace(fresh, body={**fresh.body, "status": status}))
+    assert fresh.spec is not None
+    lifecycle.step({"words": fresh.spec}, NOW_SECONDS)
+    assert ("words" in lifecycle.repairs) is is_drift
 
 
 def test_what_the_operator_suspended_may_be_resumed_though_the_last_step_of_its_former_life_failed() -> None:

@@ -38,8 +38,9 @@ class WatchCanary:
     gaps: dict[Key, tuple[str, int]] = field(default_factory=dict)
     """By resource: the version that is missing and in how many looks it was."""
     ended: Callable[[Body], None] | None = None
-    """Told of a resource that is there no longer, which the watch has not told of: none tells of it later. Only for a
-    `listed` that lists all."""
+    """Told of a resource that is there no longer, which the watch has not told of: none tells of it later."""
+    is_gone: Callable[[Body], bool] = lambda _: True
+    """Asked about one that is not listed: where `listed` lists only some, it may be there. Raises `KubernetesError`."""
     unlisted: dict[str, int] = field(default_factory=dict)
     """By uid of a resource that the watch has delivered: in how many looks in a row it was not listed."""
     clock: Callable[[], float] = time.monotonic
@@ -99,9 +100,16 @@ class WatchCanary:
         gone = {_uid(body): body for body in watched if _uid(body) not in listed}
         self.unlisted = {uid: self.unlisted.get(uid, 0) + 1 for uid in gone}
         for uid, body in gone.items():
-            if self.unlisted[uid] >= TOLERATED_LOOKS:
+            if self.unlisted[uid] >= TOLERATED_LOOKS and self._is_gone(body):
                 self.say(f"{'/'.join(key_of(body))} of {self.kind} is gone; the watch has not told of it")
                 ended(body)
+
+    def _is_gone(self, body: Body) -> bool:
+        try:
+            return self.is_gone(body)
+        except KubernetesError as error:
+            self.say(str(error))
+            return False
 
     def age_seconds(self) -> float | None:
         """Since the watch was last seen to have delivered all that there is; None before that was ever seen."""

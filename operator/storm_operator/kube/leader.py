@@ -14,13 +14,16 @@ import kopf
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.console.site import PageAddress, PageUnavailable, open_page
+from storm_operator.core.plan_record import PlanState
 from storm_operator.http_listening import ALL_ADDRESSES
 from storm_operator.kube.canary import WatchCanary
 from storm_operator.kube.connecting import RunnerSettings
-from storm_operator.kube.handlers import Watched, build_registry, on_topology_end
-from storm_operator.kube.managed import Managed, Registry
+from storm_operator.kube.handlers import Watched, build_registry, on_rebalance_end, on_topology_end
+from storm_operator.kube.kept_rebalance import as_kept
+from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.managed_cluster import ManagedCluster
 from storm_operator.kube.page import TokenApprover, in_name_of
+from storm_operator.kube.rebalances import state_of
 from storm_operator.kube.runner import ClusterRunner
 from storm_operator.kube.runners import Runners
 from storm_operator.operator_metrics import OperatorMetrics
@@ -66,8 +69,19 @@ class Operator:
                 registry.rebalances,
                 log.info,
                 watch_look_seconds,
+                ended=partial(on_rebalance_end, registry),
+                is_gone=self._is_gone,
             ),
         )
+
+    def _is_gone(self, rebalance: Body) -> bool:
+        """Of a StormRebalance that is not listed as Proposed; one that is there has moved on."""
+        if state_of(rebalance) != PlanState.PROPOSED:
+            return False
+        namespace, name = key_of(rebalance)
+        found = self._clients.kinds.list(REBALANCES, (namespace,), f"metadata.name={name}")
+        self._registry.put_listed_rebalances(map(as_kept, found))
+        return not found
 
     def problem(self) -> str:
         """Why the operator should be started anew; empty when all is well, and while it waits to lead."""

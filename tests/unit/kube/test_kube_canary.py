@@ -187,6 +187,15 @@ class TestResourceThatTheWatchKeepsThoughItIsGone:
         played.look(2 * TOLERATED_LOOKS)
         assert ended == []
 
+    def test_is_not_told_of_while_nobody_can_say_whether_it_is_gone(self) -> None:
+        played, ended = self.scene()
+        played.canary.is_gone = Mock(side_effect=[KubernetesError("get stormtopologies: down"), False, True])
+        played.listed = []
+        played.look(TOLERATED_LOOKS + 1)
+        assert (played.said, ended) == (["get stormtopologies: down"], [])
+        played.look()
+        assert ended == ["uid-words"]
+
     def test_is_told_of_when_another_has_its_name(self) -> None:
         played, ended = self.scene()
         played.listed = [topology_body(uid="uid-anew")]

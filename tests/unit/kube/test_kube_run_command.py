@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-from kube_builders import NIMBUS, registry_of, topology_body
+from kube_builders import NIMBUS, plan, rebalance, registry_of, topology_body
 from storm_operator.adapters.kube.resources import TOPOLOGIES
 from storm_operator.cli import app
 from storm_operator.http_listening import ALL_ADDRESSES, HttpServer
@@ -20,7 +20,7 @@ from storm_operator.kube import run_command
 from storm_operator.kube.canary import TOLERATED_LOOKS
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.leader import Operator
-from storm_operator.kube.managed import Registry, rightful
+from storm_operator.kube.managed import Registry, key_of, rightful
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.submission import JobSettings
 from storm_operator.operator_metrics import OperatorMetrics, RunMode
@@ -118,6 +118,28 @@ def test_resource_whose_deletion_the_watch_missed_is_managed_no_longer() -> None
         assert len(registry.topologies()) == 1
         topologies.look()
     assert registry.topologies() == ()
+
+
+def shown(state: str, plan_id: str, version: str = "7") -> dict[str, Any]:
+    body = rebalance(state, of=plan(plan_id))
+    return {**body, "metadata": {**body["metadata"], "uid": f"uid-{plan_id}", "resourceVersion": version}}
+
+
+def test_proposal_whose_deletion_the_watch_missed_waits_for_nobody_any_more() -> None:
+    waiting, begun = shown("Proposed", "p-waiting"), shown("Applying", "p-begun", "9")
+    others = (shown("Approved", "p-approved"), shown("Verified", "p-done"), shown("Proposed", "p-begun"))
+    registry = registry_of(waiting, *others)
+    kinds = Mock()
+    kinds.list.side_effect = lambda _, __, fields: (begun,) if fields == "metadata.name=p-begun" else ()
+    settings = RunnerSettings(JobSettings("storm"), 9464)
+    operator = Operator(Mock(kinds=kinds), registry, settings, (), OperatorMetrics(RunMode.KUBERNETES), 30.0)
+    (proposals,) = (canary for canary in operator._canaries if canary.kind == "StormRebalances")
+    for _ in range(TOLERATED_LOOKS):
+        assert len(registry.rebalances()) == 4
+        proposals.look()
+    assert {name for _, name in map(key_of, registry.rebalances())} == {"p-approved", "p-done", "p-begun"}
+    assert registry.rebalance(key_of(begun)) == begun
+    assert registry.take_deleted_proposals(NIMBUS) == {key_of(waiting)}
 
 
 def test_nothing_is_kept_of_a_cluster_whose_loop_has_ended() -> None:

@@ -17,7 +17,8 @@ from storm_operator.kube.letting_go import KILL_REFUSED
 from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.rebalances import WAITING_STATES, cluster_of, state_of
 from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
-from storm_operator.kube.status import accepted_status, is_news, refused_status
+from storm_operator.kube.status import accepted_status, refused_status
+from storm_operator.kube.status_news import is_news
 
 DELETION_POLL_SECONDS = 2.0
 DELETION_PATIENCE_SECONDS = 90.0

@@ -21,6 +21,7 @@ from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, 
 from storm_operator.kube.letting_go import LettingGo
 from storm_operator.kube.managed import Body, Registry, Wishes, wishes_of
 from storm_operator.kube.owners import Owners
+from storm_operator.kube.pods_at_the_end import give_back_pods
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.resize_news import resizes_pods
@@ -39,10 +40,6 @@ FOLLOW_UP_SECONDS = 2.0
 
 ZOOKEEPER_PATIENCE_SECONDS = 120.0
 """While ZooKeeper does not answer Nimbus is asked so often where it is by now."""
-
-RELEASE_PAUSES_SECONDS = (1.0, 2.0, 4.0)
-"""At the end pods are looked at after each of these, too: what was asked for may be refused, or take the kubelet a
-moment; and a request may be given back only after the limit. `runners.END_SECONDS` is what the end of all may take."""
 
 
 @dataclass(slots=True)
@@ -272,23 +269,8 @@ class ManagedCluster:
         if self.assembly is not None:
             self.manager.confirm()
             resume_before_the_end(self.assembly.loop, self.say)
-            self._release_pods()
+            give_back_pods(self.care, self.manager.confirm, self.sleep)
             self.assembly.loop.release()
-
-    def _release_pods(self) -> None:
-        """Until none is held, so often at most; one answer that fails does not end it."""
-        self.care.limits.forget_refusals()
-        for seconds in (0.0, *RELEASE_PAUSES_SECONDS):
-            self.sleep(seconds)
-            try:
-                self.manager.confirm()
-                if self.care.release_what_is_seen():
-                    return
-            except AdapterError as error:
-                self.say(f"{self.nimbus}: {error}")
-        if self.care.limits.held:
-            names = ", ".join("/".join(key) for key in sorted(self.care.limits.held))
-            self.say(f"{self.nimbus}: pods {names} keep other CPU than their own, and nobody sees to them any more")
 
     def close(self) -> None:
         """All but the lock; a new pass makes the parts anew."""

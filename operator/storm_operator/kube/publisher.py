@@ -18,7 +18,7 @@ from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
 from storm_operator.kube.rebalances import FINAL_STATES, rebalance_body, surplus
 from storm_operator.kube.shown_plans import Place, ShownPlans
-from storm_operator.kube.status import has_figures, is_due, is_news, with_short_messages
+from storm_operator.kube.status_news import has_figures, is_due, is_news, with_short_messages
 
 WATCH_PATIENCE_SECONDS = 30.0
 """What was written is believed for so long; after that what the watch says counts, whoever wrote that."""

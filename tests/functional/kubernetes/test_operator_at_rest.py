@@ -25,7 +25,7 @@ from kube_cluster.prerequisites import missing_for_api_server
 from operator_scene import WORD_COUNT, OperatorProcess, Scene, word_count_args
 from storm_by_hand import StormByHand, nothing_left_on
 from storm_operator.core.model import WorkerSlot
-from storm_operator.kube.status import FIGURES_SECONDS
+from storm_operator.kube.status_news import FIGURES_SECONDS
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.paths import repository_root
 

@@ -15,7 +15,8 @@ from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import KubernetesError, NoAnswer, Refused
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.kube.connecting import RunnerSettings
-from storm_operator.kube.managed_cluster import RELEASE_PAUSES_SECONDS, ManagedCluster
+from storm_operator.kube.managed_cluster import ManagedCluster
+from storm_operator.kube.pods_at_the_end import PAUSES_SECONDS
 from storm_operator.kube.submission import JobSettings
 
 
@@ -77,7 +78,7 @@ def test_they_are_looked_at_until_they_have_limit_and_request_of_their_own_again
     end.cluster.release()
     assert end.cpu == (2000.0, 1000.0)
     assert not end.limits.held
-    assert end.seconds < sum(RELEASE_PAUSES_SECONDS)
+    assert end.seconds < sum(PAUSES_SECONDS)
 
 
 def test_they_are_not_waited_for_where_none_is_held(end: End) -> None:
@@ -101,7 +102,7 @@ def test_supervisors_that_are_not_told_for_a_moment_do_not_end_it(end: End) -> N
 def test_those_that_cannot_be_given_back_are_named_and_waited_for_no_longer(end: End) -> None:
     end.pods.refusal = KubernetesError("resize pod storm/sup-0: down")
     end.cluster.release()
-    assert end.seconds == sum(RELEASE_PAUSES_SECONDS)
+    assert end.seconds == sum(PAUSES_SECONDS)
     assert end.said[-1] == f"{NIMBUS}: pods storm/sup-0 keep other CPU than their own, and nobody sees to them any more"
     end.assembly.loop.release.assert_called_once_with()
 

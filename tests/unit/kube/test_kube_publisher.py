@@ -36,7 +36,7 @@ from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, dec
 from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import surplus
 from storm_operator.kube.shown_plans import ShownPlans
-from storm_operator.kube.status import FIGURES_SECONDS, LONGEST_MESSAGE
+from storm_operator.kube.status_news import FIGURES_SECONDS, LONGEST_MESSAGE
 from storm_operator.kube.topology_views import view_of
 from storm_operator.lifecycle_manager import Progress, Stage
 

@@ -33,14 +33,8 @@ from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencyS
 from storm_operator.kube.conditions import FINE_HOLDS, TopologyView
 from storm_operator.kube.enforced import EnforcedPlace, LimitsInForce, limits_in_force
 from storm_operator.kube.managed import Managed, managed_from
-from storm_operator.kube.status import (
-    accepted_status,
-    is_due,
-    is_news,
-    refused_status,
-    status_of,
-    unfinished_plan,
-)
+from storm_operator.kube.status import accepted_status, refused_status, status_of, unfinished_plan
+from storm_operator.kube.status_news import is_due, is_news
 from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, Progress, Stage
 
 RUNNING = Progress(Stage.RUNNING, "", TOPOLOGY_ID)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from storm_operator.adapters.resources import SUFFIXES, InvalidResource, UnreadableResource, read_topology_file
+from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
 from storm_operator.said_once import SaidOnce
 
@@ -149,7 +150,7 @@ class TopologyFolder:
         except InvalidResource as error:
             self.say(f"{error}{self._what_stays(path)}")
             return False
-        if spec.nimbus is not None and self.nimbus and spec.nimbus not in self.nimbus:
+        if spec.nimbus is not None and self.nimbus and not self._is_managed_here(spec.nimbus):
             self.say(
                 f"{path.name}: spec.nimbus is {spec.nimbus}, not the {', '.join(self.nimbus)} managed here; ignored"
             )
@@ -157,6 +158,9 @@ class TopologyFolder:
             return False
         self.specs_by_file[path] = spec
         return True
+
+    def _is_managed_here(self, nimbus: str) -> bool:
+        return nimbus_name(nimbus, "") in {nimbus_name(one, "") for one in self.nimbus}
 
     def _keep_unread(self, path: Path, why: str) -> None:
         """It is read again in each pass: rights, or a disk, may change and leave the file as it is."""

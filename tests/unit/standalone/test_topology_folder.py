@@ -176,6 +176,13 @@ def test_file_for_another_nimbus_is_not_for_us(tmp_path: Path) -> None:
     assert set(TopologyFolder(tmp_path, said.append, ("a:1",)).read()) == {"words"}
 
 
+@pytest.mark.parametrize("written", ["Nimbus.Storm", "nimbus.storm:6627", "nimbus.storm.svc.cluster.local"])
+def test_file_for_this_nimbus_by_another_spelling_is_for_us(written: str, tmp_path: Path) -> None:
+    text = GOOD.format(name="words", policy="liu").replace("spec: {", f"spec: {{nimbus: '{written}', ")
+    write(tmp_path / "a.yaml", text, at=1)
+    assert set(TopologyFolder(tmp_path, print, ("nimbus.storm:6627",)).read()) == {"words"}
+
+
 WRITTEN_AT = 1_000_000
 
 

@@ -125,7 +125,7 @@ def test_periods_without_figures_do_not_hide_what_is_missing() -> None:
     stage.loop.observer = blind
     while not stage.is_over:
         stage.run_period(specs)
-    missing = "TooLittleCapacity: 1 supervisor lacks 334 millicores"
+    missing = "TooLittleCapacity: 1 supervisor lacks 327 millicores"
     assert [missing in stage.points[at].decision for at in (13, 15, 28)] == [True, False, True]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -101,6 +101,19 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
         deviation=deviation,
         is_down=conditions.is_down,
     )
+
+
+def held_to_pending(delays: Delays, work: Work, routing: Routing, topology_of: Ints, most_pending: Floats) -> Delays:
+    """`delays` with no more tuples in random waits than belong to trees that may be pending and are nowhere else.
+
+    The formulas of waits are those of sources that send whatever is on its way already: close to saturation they know
+    of queues that are longer than few trees could fill. `most_pending` is by topology: infinite where nothing is set.
+    """
+    arrivals, tuples_of_tree = work.arrived / work.seconds, np.maximum(routing.visits, 1.0)
+    elsewhere = (work.mean_queue + arrivals * delays.service) / tuples_of_tree
+    waiting = total_by(topology_of, arrivals * delays.wait / tuples_of_tree, len(most_pending))
+    may_wait = np.maximum(most_pending - total_by(topology_of, elsewhere, len(most_pending)), 0.0)
+    return replace(delays, wait=delays.wait * np.minimum(ratio(may_wait, waiting, 1.0), 1.0)[topology_of])
 
 
 def _with_outages(work_seconds: Floats, conditions: Conditions) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 
 from storm_operator.core.arrays import Floats
 from storm_operator.core.model import Assignment, Executor
-from storm_operator.simulator.accounting import Work, count_cpu, delays_of
+from storm_operator.simulator.accounting import Work, count_cpu, delays_of, held_to_pending
 from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions, ConditionsReader
@@ -183,6 +183,7 @@ class Engine:
         work = Work(executed, arrived, due, (before + self.queue) / 2.0, self._levels, step)
         count_cpu(self.totals, work, self.routing, conditions, self.model.costs)
         delays = delays_of(work, self.routing, conditions, self.wiring.cpu_deviation, self.model.costs)
+        delays = held_to_pending(delays, work, self.routing, self.wiring.topology_of, self.sources.most_pending)
         self.stationary_queue = delays.wait * arrived / step
         self.trees.begin(executed * self.wiring.is_spout, replayed_share, self.routing, delays, begin, step)
         self.now = begin + step

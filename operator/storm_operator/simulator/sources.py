@@ -28,8 +28,11 @@ class Sources:
         self._keeps_backlog = np.array([t.source_keeps_backlog for t in topologies])[wiring.topology_of]
         self._loads = self._spout_loads()
         tasks = total_by(wiring.topology_of, wiring.is_spout * wiring.tasks, len(topologies))
-        self._most_pending = tasks * np.array([t.max_spout_pending or 0 for t in topologies])
         self._limited = [n for n, t in enumerate(topologies) if t.max_spout_pending is not None and t.ackers > 0]
+        self.most_pending: Floats = np.full(len(topologies), np.inf)
+        """Trees of each topology that may be pending (which counts per spout task)."""
+        for at in self._limited:
+            self.most_pending[at] = tasks[at] * (topologies[at].max_spout_pending or 0)
         self.backlog: Floats = np.zeros(wiring.size)
         self.replays: Floats = np.zeros(wiring.size)
         self.begun: Floats = np.zeros(len(topologies))
@@ -121,7 +124,7 @@ class Sources:
         number = len(self._topologies)
         stay = trees.pending.count(number, trees.pending.due > begin + step)
         ending = trees.pending.count(number) - stay
-        free = np.maximum(self._most_pending - stay, 0.0)
+        free = np.maximum(self.most_pending - stay, 0.0)
         by_latency = free / np.clip(trees.mean_seconds / step, 1e-6, 1.0)
         beyond = np.maximum(self._finishable(routing, conditions, step) - ending, 0.0)
         most = np.minimum(by_latency, free + beyond)

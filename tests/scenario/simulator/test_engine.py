@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -195,6 +196,41 @@ def test_max_spout_pending_bounds_what_is_on_its_way_and_costs_no_throughput_at_
     assert rates.latency is not None
     assert rates.latency.mean_ms == pytest.approx(500.0, rel=0.15)  # Little's law: 50 pending, 100 per second
     assert running.sources.backlog.sum() == pytest.approx(500.0 * 40.0 - running.totals.emitted.sum())
+
+
+def closed_throughput(pending: int, service_seconds: list[float]) -> float:
+    """Of exponential servers one after the other, between which always so many are on their way: exact mean value
+    analysis."""
+    throughput, queues = 0.0, [0.0] * len(service_seconds)
+    for number in range(1, pending + 1):
+        sojourns = [service * (1.0 + queue) for service, queue in zip(service_seconds, queues, strict=True)]
+        throughput = number / sum(sojourns)
+        queues = [throughput * sojourn for sojourn in sojourns]
+    return throughput
+
+
+@pytest.mark.parametrize(
+    ("most", "cpu_ms"),
+    [
+        (5, [20.0]),
+        (5, [20.0, 20.0]),
+        (5, [20.0, 5.0, 5.0]),
+        (10, [20.0, 20.0, 20.0, 20.0]),
+        (50, [4.0, 4.0]),
+    ],
+)
+def test_few_pending_trees_do_not_wait_as_if_they_were_many(most: int, cpu_ms: list[float]) -> None:
+    one = spout_and_bolts(2000.0 / cpu_ms[0], *cpu_ms, deviation=1.0, max_spout_pending=most, source_keeps_backlog=True)
+    names = [component.name for component in one.components]
+    in_a_row = tuple(SimulatedEdge(source, target) for source, target in pairwise(names))
+    running = engine(replace(cluster(replace(one, edges=in_a_row)), supervisors=machines(1, 64_000.0)))
+    pending = []
+    for at in range(1, 201):
+        running.advance_to(float(at))
+        pending.append(running.trees.pending.trees.sum())
+    expected = closed_throughput(most, [cost / 1000.0 for cost in cpu_ms])
+    assert running.totals.acked.sum() / 200.0 == pytest.approx(expected, rel=0.2)
+    assert np.mean(pending) <= 1.1 * most
 
 
 @pytest.mark.parametrize("keeps", [False, True])

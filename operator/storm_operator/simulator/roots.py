@@ -58,10 +58,10 @@ class Sampler:
         root, executor, at = np.arange(count), begins, np.zeros(count)
         budget = MOST_TUPLES_PER_TREE * count
         for _ in range(MOST_GENERATIONS):
-            root, executor, at = self._children(root, executor, at, routing, delays)
+            root, executor, at, together = self._children(root, executor, at, routing, delays)
             if not len(root):
                 break
-            at = at + self._time_at(executor, delays)
+            at = at + self._time_at(executor, delays, together)
             at[delays.is_down[executor]] = NEVER
             arrival = self._ack_arrival(executor, at, root, acker, routing)
             np.maximum.at(last, root, arrival)
@@ -76,7 +76,8 @@ class Sampler:
 
     def _children(
         self, root: Ints, executor: Ints, at: Floats, routing: Routing, delays: Delays
-    ) -> tuple[Ints, Ints, Floats]:
+    ) -> tuple[Ints, Ints, Floats, Ints]:
+        """By tuple that is sent: its tree, who gets it and when, and the first of those that come there with it."""
         wiring = self.wiring
         first, past = wiring.executor_segments[executor], wiring.executor_segments[executor + 1]
         segment = _ranges(first, past - first)
@@ -94,7 +95,7 @@ class Sampler:
         together, rank = _groups(parent * wiring.size + target)
         jitter = self.random.random(len(target))[together]
         hop = self.hop(executor[parent], target, routing, jitter)
-        return root[parent], target, at[parent] + hop + rank * delays.service[target]
+        return root[parent], target, at[parent] + hop + rank * delays.service[target], together
 
     def _draw(self, segment: Ints, copies: Ints, starts: Ints, sizes: Ints, routing: Routing) -> Ints:
         """A pair for each copy, by the weights of its segment."""
@@ -104,11 +105,16 @@ class Sampler:
         found = np.searchsorted(routing.pair_cumulative, point, side="right") - 1
         return np.clip(found, np.repeat(starts, copies), np.repeat(starts + sizes, copies) - 1)
 
-    def _time_at(self, executor: Ints, delays: Delays) -> Floats:
-        """Wait and service: the wait is 0 when the executor is free, else exponential, as in M/M/1."""
+    def _time_at(self, executor: Ints, delays: Delays, together: Ints | None = None) -> Floats:
+        """Wait and service: the wait is 0 when the executor is free, else exponential, as in M/M/1.
+
+        Tuples that come `together` find the same queue: their wait is that of the first, whose place that is.
+        """
         waits = self.random.random(len(executor)) < delays.busy[executor]
         mean = delays.wait[executor] / np.maximum(delays.busy[executor], 1e-9)
         wait = waits * self.random.exponential(1.0, len(executor)) * mean
+        if together is not None:
+            wait = wait[together]
         spread = delays.deviation[executor]
         service = delays.service[executor] * (1.0 - spread + spread * self.random.exponential(1.0, len(executor)))
         return delays.backlog[executor] + wait + service

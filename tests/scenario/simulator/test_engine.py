@@ -49,6 +49,17 @@ def test_mm1_has_the_latency_and_the_queue_that_theory_says(load: float) -> None
     assert waiting == pytest.approx(load**2 / (1.0 - load), rel=0.01)  # Little's law: L_q = lambda * W_q
 
 
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
+def test_tuples_that_come_together_wait_for_what_is_before_them_once(load: float) -> None:
+    """Five of 2 ms at a time, M^X/D/1: the last of them is done when all that waited and the five are."""
+    one = spout_and_bolts(100.0 * load, 2.0)
+    model = cluster(replace(one, edges=(SimulatedEdge("spout", "b1", tuples_per_tuple=5.0),)))
+    _, snapshot = played(model, 300.0, step_seconds=5.0, drawn_trees=1000)
+    latency = snapshot.rates["t-1"].latency
+    assert latency is not None
+    assert latency.mean_ms == pytest.approx(5 * 2.0 + load / (1.0 - load) * (5 * 2.0) / 2.0, rel=0.03)
+
+
 def test_an_executor_cannot_use_more_than_a_core_and_its_queue_grows_by_the_rest() -> None:
     model = cluster(spout_and_bolts(150.0, 10.0), supervisors=1)
     running, snapshot = played(model, 20.0)

@@ -18,6 +18,7 @@ from storm_operator.simulator.wiring import Wiring
 
 MOST_GENERATIONS = 64
 MOST_TUPLES_PER_TREE = 400
+"""Both beyond what a topology has without cycles: where these never end, a tree does."""
 NEVER = np.inf
 
 
@@ -56,8 +57,10 @@ class Sampler:
         first = self._ack_arrival(begins, np.zeros(count), np.arange(count), acker, routing)
         last = first.copy()
         root, executor, at = np.arange(count), begins, np.zeros(count)
-        budget = MOST_TUPLES_PER_TREE * count
-        for _ in range(MOST_GENERATIONS):
+        topology_of = self.wiring.topology_of
+        tuples = total_by(topology_of, routing.visits, len(self.wiring.topologies))
+        budget = float((MOST_TUPLES_PER_TREE + 2.0 * tuples[topology_of[begins]]).sum())
+        for _ in range(MOST_GENERATIONS + int(self.wiring.level_of.max(initial=0))):
             root, executor, at, together = self._children(root, executor, at, routing, delays)
             if not len(root):
                 break

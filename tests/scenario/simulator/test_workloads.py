@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator_scene import cluster, played
+from simulator_scene import cluster, machines, played
 from storm_operator.simulator.model import Costs, SimulatedTopology
 from storm_operator.simulator.workloads import (
     fields_shares,
@@ -77,6 +77,16 @@ def test_tasks_are_numbered_as_storm_does_by_name_with_ackers_first() -> None:
 
 def test_the_chain_of_an_even_number_of_stages_ends_in_ack_too() -> None:
     assert [c.name for c in reference_chain(stages=4).components] == ["spout1", "simple2", "stateful3", "ack4"]
+
+
+@pytest.mark.parametrize("stages", [100, 501])
+def test_a_chain_of_any_length_takes_as_long_as_all_of_its_stages(stages: int) -> None:
+    costs = {"simple": 1.0, "stateful": 1.0, "ack": 1.0}
+    topology = reference_chain(1.0, stages, dict.fromkeys(("spout", *costs), 1), costs)
+    model = replace(cluster(topology), supervisors=machines(1, 64_000.0))
+    latency = played(model, 20.0)[1].rates[topology.id].latency
+    assert latency is not None
+    assert latency.mean_ms == pytest.approx(stages - 1.0, rel=0.03)
 
 
 @pytest.mark.parametrize(

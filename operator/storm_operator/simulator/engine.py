@@ -22,7 +22,7 @@ from storm_operator.simulator.cpu import LevelSearch, fair_levels
 from storm_operator.simulator.heirs import heirs
 from storm_operator.simulator.model import ClusterModel
 from storm_operator.simulator.roots import Sampler
-from storm_operator.simulator.routing import Places, Routing, places, route
+from storm_operator.simulator.routing import Places, Routing, places, route, visits_of
 from storm_operator.simulator.sources import Sources
 from storm_operator.simulator.totals import Totals
 from storm_operator.simulator.trees import Finished, Trees
@@ -30,6 +30,8 @@ from storm_operator.simulator.wiring import Wiring, wire
 
 DEFAULT_STEP_SECONDS = 0.5
 MOST_SHARING_ROUNDS = 20
+ROUNDING = 1e-6
+"""By less than that share two sums of the same tuples may differ."""
 LEAST_CAPACITY_SHARE = 0.02
 """What network threads and idling leave to executors at least, as a share of the supervisor's CPU."""
 
@@ -177,7 +179,7 @@ class Engine:
         )
         executed, arrived = self._flow(emission, conditions)
         before = self.queue
-        self._count(executed, arrived, offered, conditions)
+        lost = self._count(executed, arrived, offered, conditions)
         replayed_share = self.sources.keep_unsent(wanted, executed, self.totals)
         due = np.where(self.wiring.is_spout, np.minimum(offered, emission), arrived)
         work = Work(executed, arrived, due, (before + self.queue) / 2.0, self._levels, step)
@@ -185,12 +187,28 @@ class Engine:
         delays = delays_of(work, self.routing, conditions, self.wiring.cpu_deviation, self.model.costs)
         delays = held_to_pending(delays, work, self.routing, self.wiring.topology_of, self.sources.most_pending)
         self.stationary_queue = delays.wait * arrived / step
+        self._fail_older_trees(lost, executed, begin)
         self.trees.begin(executed * self.wiring.is_spout, replayed_share, self.routing, delays, begin, step)
         self.now = begin + step
         finished, again = self.trees.settle(self.now, self.totals)
         self.sources.replays += again
         for record in self._records:
             record.finished.append(finished)
+
+    def _fail_older_trees(self, lost: Floats, executed: Floats, begin: float) -> None:
+        """Trees fail that began before this step, and of which tuples were `lost` in it.
+
+        That is what came to who is down beyond what trees of this step send there, which are drawn as failing.
+        """
+        if not lost.any():
+            return
+        of, number, visits = self.wiring.topology_of, len(self.topologies), self.routing.visits
+        of_this_step = visits_of(self.routing.levels, executed * self.wiring.is_spout)
+        of_older = np.where(lost > (1.0 + ROUNDING) * of_this_step, lost - of_this_step, 0.0)
+        passed = np.zeros(number)
+        np.maximum.at(passed, of, ratio(of_older, visits, 0.0))
+        share = np.minimum(total_by(of, visits * (of_older > 0.0), number), 1.0)
+        self.trees.fail(passed * share, begin)
 
     def _rates_at_most(self, conditions: Conditions) -> Floats:
         """Tuples per second that each executor can execute with the CPU that it can get."""
@@ -237,8 +255,8 @@ class Engine:
         left = np.maximum(left, LEAST_CAPACITY_SHARE * conditions.capacity_millicores)
         return fair_levels(wanted, routing.supervisor_of, left)
 
-    def _count(self, executed: Floats, arrived: Floats, offered: Floats, conditions: Conditions) -> None:
-        """Move the queues on and count what was done."""
+    def _count(self, executed: Floats, arrived: Floats, offered: Floats, conditions: Conditions) -> Floats:
+        """Move the queues on and count what was done; what was lost, by executor."""
         wiring, totals, of, number = self.wiring, self.totals, self.wiring.topology_of, len(self.topologies)
         spout = wiring.is_spout
         rest = np.where(spout, 0.0, self.queue + arrived - executed)
@@ -254,3 +272,4 @@ class Engine:
         totals.acked += np.where(self.trees.tracked, 0.0, emitted)
         for record in self._records:
             record.flows[-1][1][:] += executed
+        return lost

@@ -10,10 +10,12 @@ import pytest
 from simulator_scene import all_on, check_conservation, cluster, engine, executor, machines, played, spout_and_bolts
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, WorkerSlot
 from storm_operator.simulator.engine import Engine
+from storm_operator.simulator.load import Step
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import (
     AvailabilityDrops,
     ClusterModel,
+    SimulatedEdge,
     SimulatedTopology,
     SupervisorDies,
     SupervisorSlows,
@@ -69,6 +71,41 @@ def test_what_waited_in_a_worker_that_ends_is_lost_and_its_trees_fail() -> None:
     running.place(running.cluster.assignment.with_moves({executor(model, "b1"): WorkerSlot("s2", 6701)}))
     assert running.totals.lost.sum() == pytest.approx(waiting)
     assert running.trees.pending.trees[running.trees.pending.fails].sum() == pytest.approx(waiting, rel=0.1)
+
+
+def test_trees_fail_whose_tuples_come_out_of_a_backlog_to_a_worker_that_is_down() -> None:
+    """The load is over, and what it left waits 20 s at the first of two bolts; the second is down for 7 s of these."""
+    load = Step(((0.0, 200.0), (20.0, 0.0)))
+    one = spout_and_bolts(load, 10.0, 1.0, message_timeout_seconds=60.0)
+    model = cluster(replace(one, edges=(SimulatedEdge("spout", "b1"), SimulatedEdge("b1", "b2"))), supervisors=2)
+    last = executor(model, "b2")
+    running = Engine(model, Assignment({**all_on(model).slot_of, last: AWAY}))
+    running.advance_to(20.0)
+    assert running.queue.sum() == pytest.approx(2000.0)
+    running.place(running.cluster.assignment.with_moves({last: WorkerSlot("s2", 6701)}))
+    running.advance_to(200.0)
+    assert running.totals.lost.sum() == pytest.approx(700.0)
+    assert running.totals.failed.sum() == pytest.approx(700.0)
+    assert running.totals.acked.sum() == pytest.approx(running.totals.executed[running.row_of[last]])
+
+
+def test_no_older_tree_fails_for_what_new_ones_lose() -> None:
+    """Of two spouts one is dead. The bolt to which the other sends all, since it is on the same machine, is down."""
+    topology = two_lines(400.0, 5.0)
+    model = cluster(topology, supervisors=2, faults=(SupervisorDies("s1", 10.0),))
+    model = replace(model, supervisors=machines(2, 4000.0))
+    bolts, spouts = (topology.as_topology().executors_of(name) for name in ("b1", "spout"))
+    beside = {executor(model, ACKER_COMPONENT): AWAY, spouts[1]: AWAY, bolts[1]: WorkerSlot("s2", 6701)}
+    running = Engine(model, Assignment({**all_on(model).slot_of, **beside}))
+    running.advance_to(11.0)
+    running.place(running.cluster.assignment.with_moves({bolts[1]: WorkerSlot("s2", 6702)}))
+    begun, failing = running.totals.executed[running.row_of[spouts[1]]], running.trees.pending.fails
+    before = running.totals.failed.sum() + running.trees.pending.trees[failing].sum()
+    running.advance_to(18.0)
+    begun = running.totals.executed[running.row_of[spouts[1]]] - begun
+    pending = running.trees.pending
+    assert begun == pytest.approx(200.0 * 7.0)
+    assert running.totals.failed.sum() + pending.trees[pending.fails].sum() - before == pytest.approx(begun)
 
 
 def spouts_of_two_machines(model: ClusterModel) -> Assignment:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from storm_operator.local.distribution import COPY_DEPENDENCIES, maven_command
 from storm_operator.local.paths import cache_dir
@@ -92,5 +93,5 @@ def jars() -> None:
     try:
         console.print(f"Delta {DELTA_VERSION}, Hadoop's S3 {HADOOP_VERSION}: {ensure_jars()}", soft_wrap=True)
     except JarsError as error:
-        error_console().print(f"[red]{error}[/]")
+        error_console().print(f"[red]{escape(str(error))}[/]")
         raise typer.Exit(1) from error

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.status import Status
 
 from storm_operator.cli_output import give_up_stdout
 
@@ -14,7 +18,10 @@ class JobConsole(Console):
         self.quiet = True
         give_up_stdout()
 
+    def status(self, status: RenderableType, **more: Any) -> Status:
+        return super().status(escape(status) if isinstance(status, str) else status, **more)
+
 
 def job_console() -> Console:
-    """Stdout as it is now."""
-    return JobConsole(highlight=False)
+    """Stdout as it is now. Names of components and clusters are anybody's: brackets in them are no markup."""
+    return JobConsole(highlight=False, markup=False)

@@ -164,7 +164,7 @@ def told(name: str, more: Callable[[], Mapping[str, Labelled]] = dict) -> Iterat
             try:
                 write(Path(folder), figures)
             except OSError as error:
-                error_console().print(f"{name}: its figures are not in {folder}: {error}", soft_wrap=True)
+                error_console().print(f"{name}: its figures are not in {folder}: {error}", soft_wrap=True, markup=False)
 
 
 def lasting_figures(path: Path) -> dict[PipelineMetric, Labelled]:

@@ -18,6 +18,7 @@ import typer
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
+from rich.markup import escape
 
 from storm_operator.core.history_tables import TABLES
 from storm_operator.core.seasonal import bins_in
@@ -212,7 +213,7 @@ def session_for(name: str, settings: SparkSettings, lake: Lake, console: Console
             yield spark
     except PySparkException as error:
         first = str(error).strip().splitlines()[0]
-        error_console().print(f"[red]{name}:[/] {first}", soft_wrap=True, markup=True)
+        error_console().print(f"[red]{name}:[/] {escape(first)}", soft_wrap=True, markup=True)
         raise typer.Exit(1) from error
     finally:
         if shared is None:
@@ -282,7 +283,7 @@ def _opened(name: str, settings: SparkSettings, console: Console) -> SparkSessio
 def _say_why_not(name: str, error: Exception) -> None:
     """A sentence and the program's end, where it is known why Spark does not start."""
     if isinstance(error, JarsError):
-        error_console().print(f"[red]{error}[/]", soft_wrap=True)
+        error_console().print(f"[red]{escape(str(error))}[/]", soft_wrap=True)
         raise typer.Exit(1) from error
     if isinstance(error, PySparkException):  # a --master or --heap that Java refuses: it has said why, above
         error_console().print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import Progress
 
 from storm_operator.core.history_rows import columns_of
@@ -74,10 +75,11 @@ def backfill(
             finally:
                 store.publish()
     except PrometheusError as error:
-        error_console().print(f"[red]{error}[/]", soft_wrap=True)
+        error_console().print(f"[red]{escape(str(error))}[/]", soft_wrap=True)
         raise typer.Exit(1) from error
     except (OSError, NotPublished) as error:
-        error_console().print(f"[red]{history} cannot be written to any more:[/] {error}", soft_wrap=True)
+        words = f"[red]{escape(history)} cannot be written to any more:[/] {escape(str(error))}"
+        error_console().print(words, soft_wrap=True)
         raise typer.Exit(1) from error
     console.print(f"{seen} periods written to {history}; {empty} without any metrics are gaps")
     if store.left_alone:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import typer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 from storm_operator.core.history_tables import TABLES, Table
@@ -229,7 +230,7 @@ def ingest(
                 with console.status("ingest") as status:
                     intake.run(spark, told, begun=lambda what: status.update(f"ingest: {what}"))
         except TablesGone as error:
-            error_console().print(f"[red]ingest:[/] {error}", soft_wrap=True)
+            error_console().print(f"[red]ingest:[/] {escape(str(error))}", soft_wrap=True)
             raise typer.Exit(1) from error
     console.print(report(totals) if totals else "nothing new")
     if totals:

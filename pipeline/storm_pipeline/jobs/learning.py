@@ -146,7 +146,7 @@ def publish(spark: SparkSession, lake: Lake, clusters: Collection[str], where: P
             console.print(f"profile of {cluster} published: {place}", soft_wrap=True)
         console.print(validity(profile, time.time()), soft_wrap=True)
     except CannotPublish as error:
-        error_console().print(f"[red]not published:[/] {error}", soft_wrap=True)
+        error_console().print(f"[red]not published:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from error
 
 

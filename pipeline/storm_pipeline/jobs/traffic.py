@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from rich.markup import escape
 from rich.progress import Progress
 
 from storm_pipeline.job_console import job_console
@@ -142,7 +143,7 @@ def traffic(
                 version = ledger.version_of(day)
 
                 def step(what: str, day: Day = day) -> None:
-                    progress.update(task, advance=1, description=f"{day.cluster} {day.date}: {what}")
+                    progress.update(task, advance=1, description=f"{escape(day.cluster)} {day.date}: {what}")
 
                 job.do_day(day, step)
                 ledger.done(day, version)

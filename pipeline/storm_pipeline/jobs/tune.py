@@ -147,7 +147,7 @@ def tune(
                 ladder = ladder_of(recording, scheduling, replays)
                 outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print, console))
             except InvalidRecording as error:
-                error_console().print(f"[red]{escape(name)}:[/] {error}", soft_wrap=True)
+                error_console().print(f"[red]{escape(name)}:[/] {escape(str(error))}", soft_wrap=True)
                 not_replayed = True
                 continue
             found = standings(outcomes, ladder)
@@ -162,7 +162,7 @@ def tune(
 def tell_assumptions(cluster: str, recording: Recording, console: Console) -> None:
     """What is replayed otherwise than it may have been, as nobody recorded how it was."""
     for one in recording.assumed:
-        console.print(f"{escape(cluster)}: {escape(one)}", soft_wrap=True)
+        console.print(f"{cluster}: {one}", soft_wrap=True)
 
 
 def ladder_of(recording: Recording, scheduling: SchedulingSettings, replays: int) -> Ladder:

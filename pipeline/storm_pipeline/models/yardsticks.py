@@ -42,19 +42,30 @@ def naive(series: Series, first: int, last: int, cycle_seconds: float) -> Floats
 
 
 def holt_winters(series: Series, first: int, last: int, cycle_seconds: float) -> Floats:
-    """Additive Holt-Winters on bins of a 48th of a cycle, fitted anew before each cycle; NaN where it cannot be."""
+    """Additive Holt-Winters on bins of a 48th of a cycle, fitted anew before each cycle; NaN where it cannot be.
+
+    Fitted is what was seen since the last gap of a cycle: a straight line over it has no season, and may be years long.
+    """
     width = cycle_seconds / BINS_OF_A_CYCLE
     bins = np.floor((series.times - series.lengths / 2.0) / width).astype(np.int64)
     told = np.full(last - first, np.nan)
     for origin in np.unique(bins[first:last] // BINS_OF_A_CYCLE) * BINS_OF_A_CYCLE:
-        past = bins < origin
-        if not past.any() or origin - bins[0] < 2 * BINS_OF_A_CYCLE:
+        past = np.flatnonzero(bins < origin)
+        past = past[_after_last_gap(np.append(bins[past], origin)) :]
+        if not len(past) or origin - bins[past[0]] < 2 * BINS_OF_A_CYCLE:
             continue
-        ahead = _fit(bins[past] - bins[0], series.values[past], int(origin - bins[0]))
+        begin = bins[past[0]]
+        ahead = _fit(bins[past] - begin, series.values[past], int(origin - begin))
         at = bins[first:last] - origin
         now = (at >= 0) & (at < BINS_OF_A_CYCLE)
         told[now] = np.maximum(0.0, ahead[at[now]])
     return told
+
+
+def _after_last_gap(bins: npt.NDArray[np.int64]) -> int:
+    """Where in ascending `bins` those begin that follow the last gap of a cycle or more."""
+    gaps = np.flatnonzero(np.diff(bins) > BINS_OF_A_CYCLE)
+    return int(gaps[-1]) + 1 if len(gaps) else 0
 
 
 def _fit(bins: npt.NDArray[np.int64], values: Floats, count: int) -> Floats:

@@ -187,6 +187,18 @@ def test_yardsticks_look_at_the_past_alone() -> None:
     assert naive(series, 200, 240, 400.0) == pytest.approx(series.values[160:200])
 
 
+@pytest.mark.slow
+def test_holt_and_winters_are_fitted_to_what_was_seen_since_a_gap() -> None:
+    """Of a clock that was wrong at first, a period of 1970, half a century of nothing would be fitted."""
+    from storm_pipeline.models.yardsticks import holt_winters
+
+    series = days(6, noise=0.02)
+    times, values = np.append(series.times[0] - 4000.0, series.times), np.append(7.0, series.values)
+    told = holt_winters(Series(times, values, 10.0), 201, 241, 400.0)
+    assert told == pytest.approx(holt_winters(series, 200, 240, 400.0))
+    assert np.isnan(holt_winters(Series(times, values, 10.0), 1, 41, 400.0)).all()
+
+
 def test_errors_are_shares_of_the_mean_load() -> None:
     actual, told = np.array([100.0, 300.0]), np.array([100.0, 100.0])
     error = error_of(told, actual, step=100.0)

@@ -64,6 +64,9 @@ STOP_SECONDS = 30.0
 MEMORY = re.compile(r"0*[1-9]\d*[kmgt]", re.ASCII | re.IGNORECASE)
 """What Java and Spark both take: without a unit Java means bytes, and Spark not everywhere; `2gb` Java refuses."""
 
+PATTERN = re.compile(r"[][{}*?\\]")
+"""What recorded files are read by is a pattern to Spark, which finds other files by it, or none, and says nothing."""
+
 _NUMBER = r"\s*0*[1-9]\d*\s*"
 MASTER = re.compile(
     rf"local(\[(\*|0*[1-9]\d*)(\s*,{_NUMBER})?\])?"
@@ -81,6 +84,8 @@ def recorded_lake(root: str, history: str | None, is_awaited: bool = False) -> L
     """
     lake = lake_at(root, history)
     recorded = lake.history or f"{lake.root}/bronze"
+    if PATTERN.search(recorded):
+        _refuse(f"{recorded} cannot be read: Spark takes [ ] {{ }} * ? \\ in a folder's name for a pattern; rename it")
     _insist(recorded, f"no recorded history in {recorded}: record with --history, or say where it is with --history")
     if (
         not is_awaited

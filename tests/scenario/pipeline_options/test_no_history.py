@@ -36,6 +36,14 @@ def test_each_job_says_what_has_to_be_done_before_it(lake: str, tmp_path: Path) 
     )
 
 
+@pytest.mark.parametrize("name", ["lake[1]", "lake{a}", "lake*"])
+def test_a_folder_whose_name_spark_takes_for_a_pattern_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name / "bronze" / "pairs").mkdir(parents=True)
+    wrong = r"Spark takes [ ] { } * ? \ in a folder's name for a pattern; rename it"
+    assert said("ingest", name) == f"{tmp_path / name}/bronze cannot be read: {wrong}\n"
+    assert said("ingest", "lake", "--history", name) == f"{tmp_path / name} cannot be read: {wrong}\n"
+
+
 def test_a_folder_that_may_not_even_be_looked_at_has_none() -> None:
     """Too long here: as root nobody is denied anything."""
     lake = f"/{'x' * 300}"

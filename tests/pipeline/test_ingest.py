@@ -36,6 +36,7 @@ from storm_pipeline.transforms.clean import YET_TO_COME
 
 PERIOD_COUNT = 6
 PATIENCE_SECONDS = 120.0
+YEAR_12000_MICROSECONDS = 316_516_000_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +142,21 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
     assert len(silver(spark, tmp_path)) == len(rows) - 4
     quality = read(spark, Lake(str(tmp_path)).silver("quality"), QUALITY).collect()
     assert [row["quarantined"] for row in quality] == [5]
+
+
+def test_a_row_of_a_year_that_python_has_no_time_for_is_set_aside(
+    spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    spoilt = pq.read_table(lay(tmp_path, rows, "one"))
+    ends = spoilt["period_end"].cast(pa.int64()).to_pylist()
+    ends[-1] = YEAR_12000_MICROSECONDS
+    place = spoilt.column_names.index("period_end")
+    times = pa.array(ends, pa.timestamp("us", tz="UTC"))
+    pq.write_table(spoilt.set_column(place, "period_end", times), tmp_path / "bronze/pairs" / FOLDER / "one.parquet")
+    told = run(spark, tmp_path)["pairs"]
+    assert (told.rows_kept, told.reasons) == (len(rows) - 1, {"period_end is not of its folder's date": 1})
+    assert silver(spark, tmp_path) == wanted(rows[:-1])
 
 
 @pytest.mark.parametrize("take_over_bytes", [0, LEAST_BYTES_TAKEN_OVER])

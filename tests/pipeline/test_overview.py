@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -188,7 +188,7 @@ def test_what_was_set_aside_is_counted_by_reason(spark: SparkSession, monkeypatc
         QUARANTINE,
         {**late, "period_end": START + timedelta(hours=1)},
         {**late, "period_end": START},
-        {"table": "edges", "reason": "too late"},
+        {"table": "edges", "reason": "too late", "period_end": datetime(2500, 1, 1, tzinfo=UTC)},
     )
     (first, second), total = found(rows_by_reason(rows))
     assert (first["table"], first["rows"], first["first_period"].hour, first["last_period"].hour) == ("pairs", 2, 0, 1)

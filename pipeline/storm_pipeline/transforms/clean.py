@@ -55,9 +55,11 @@ def counted(judged: DataFrame) -> DataFrame:
     are there, all by one recorder, none is missing or doubled: no row needs to be compared with another.
 
     `complete` (rows that lack no value) asks for every column: a file that cannot be read whole fails here, not later.
+    Periods are told of rows without a reason alone: others may have ended in a year that Python has no time for.
     """
+    end = f.when(f.col(REASON).isNull(), f.col("period_end")).alias("period_end")
     run = f.xxhash64("run_id")
-    sums = judged.groupBy(CLUSTER, "period_end", REASON, FILE).agg(
+    sums = judged.groupBy(CLUSTER, end, REASON, FILE).agg(
         f.count("*").alias("rows"),
         f.max("rows_in_period").alias("most"),
         f.min("rows_in_period").alias("least"),

@@ -178,8 +178,8 @@ def rows_by_reason(quarantine: DataFrame) -> Overview:
     """Table `quarantine`: how many rows were set aside for which reason; a file that cannot be read counts as one."""
     sums = quarantine.groupBy("table", "reason").agg(
         f.count(f.lit(1)).alias("rows"),
-        f.min("period_end").alias("first_period"),
-        f.max("period_end").alias("last_period"),
+        f.min(_shown("period_end")).alias("first_period"),
+        f.max(_shown("period_end")).alias("last_period"),
     )
     return first(sums, MOST_REASONS, f.desc("rows"), f.col("table"), f.col("reason"))
 
@@ -201,6 +201,11 @@ def dearest_restarts(costs: DataFrame) -> Overview:
     """Gold `restart_costs`, as it is; those that nobody could measure come last."""
     order = (f.desc_nulls_last("missing_trees"), f.desc("unknown_seconds"), f.col("plan_id"), f.col("topology_id"))
     return first(costs.drop(CLUSTER), MOST_OF_PLANS, *order)
+
+
+def _shown(time: str) -> Column:
+    """Null where pandas has no such time: what is set aside may be of any."""
+    return f.expr(f"CASE WHEN {time} BETWEEN TIMESTAMP'1678-01-01' AND TIMESTAMP'2262-01-01' THEN {time} END")
 
 
 def _part(part: Column, whole: Column) -> Column:

@@ -122,8 +122,9 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
         {**rows[2], "topology_id": None},
         {**rows[3], "schema_version": 99},
         {**rows[4], "tuples_per_second": rows[4]["tuples_per_second"] + 1.0},
+        {**rows[5], "tuples_per_second": 1e300},
     ]
-    lay(tmp_path, spoilt + rows[4:], "one")
+    lay(tmp_path, spoilt + rows[4:5] + rows[6:], "one")
     (tmp_path / "bronze/pairs" / FOLDER / "junk.parquet").write_bytes(b"PAR1 no more")
     told = run(spark, tmp_path)["pairs"]
     quarantine = read(spark, Lake(str(tmp_path)).silver("quarantine"), QUARANTINE).collect()
@@ -132,6 +133,7 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
         [
             "tuples_per_second is not a finite number",
             "tuples_per_second is below 0",
+            "tuples_per_second is beyond 1e+15",
             "topology_id is missing",
             f"schema_version is newer than {SCHEMA_VERSION}: upgrade the pipeline",
             CONFLICT,
@@ -139,9 +141,9 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
         ]
     )
     assert told.rows_read == told.rows_kept + told.quarantined
-    assert len(silver(spark, tmp_path)) == len(rows) - 4
+    assert len(silver(spark, tmp_path)) == len(rows) - 5
     quality = read(spark, Lake(str(tmp_path)).silver("quality"), QUALITY).collect()
-    assert [row["quarantined"] for row in quality] == [5]
+    assert [row["quarantined"] for row in quality] == [6]
 
 
 def test_a_row_of_a_year_that_python_has_no_time_for_is_set_aside(

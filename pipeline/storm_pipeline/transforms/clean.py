@@ -8,13 +8,16 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from storm_operator.core.history_tables import SCHEMA_VERSION, Kind, Table
+from storm_operator.core.history_tables import DECISIONS, PLANS, SCHEMA_VERSION, Kind, Table
+from storm_operator.core.schema_errors import LARGEST
 from storm_pipeline.schemas import BRONZE_ONLY, CLUSTER, DATE
 
 REASON = "reason"
 FILE = "file"
 """The recorded file that a row is of, as a URL."""
 YET_TO_COME = "period_end is yet to come"
+RECKONED = (DECISIONS, PLANS)
+"""What is a quotient there, such as a payback, may be of any size."""
 
 
 def with_reasons(rows: DataFrame, table: Table, oldest: Mapping[str, datetime], latest: datetime) -> DataFrame:
@@ -41,6 +44,8 @@ def _checks(table: Table) -> Iterator[tuple[Column, str]]:
             yield lacking, f"{column.name} is missing"
         if column.kind is Kind.NUMBER:
             yield f.isnan(value) | (f.abs(value) == float("inf")), f"{column.name} is not a finite number"
+            if table not in RECKONED:
+                yield f.abs(value) > LARGEST, f"{column.name} is beyond {LARGEST:g}"
         if column.least is not None:
             yield value < column.least, f"{column.name} is below {column.least:g}"
     if table.column("period_seconds").required:

@@ -21,17 +21,11 @@ from storm_pipeline.lake import Lake
 from storm_pipeline.made import learned_until
 from storm_pipeline.schemas import DerivedTable, schema_of
 from storm_pipeline.transforms.components import component_periods
-from storm_pipeline.transforms.effects import (
-    Around,
-    effects_of_plan,
-    expected_load,
-    league,
-    plan_effects,
-    prediction_errors,
-    restart_costs,
-)
+from storm_pipeline.transforms.effects import Around, effects_of_plan, expected_load, plan_effects
 from storm_pipeline.transforms.forecasts import Cycle, judge_frame, judged_components
+from storm_pipeline.transforms.policies import league, prediction_errors
 from storm_pipeline.transforms.profiles import component_profile, newest_states, restart_times
+from storm_pipeline.transforms.restart_costs import restart_costs
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 EXECUTORS = schema_of(

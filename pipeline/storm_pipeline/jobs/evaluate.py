@@ -32,15 +32,10 @@ from storm_pipeline.options import (
     spark_job,
 )
 from storm_pipeline.schemas import DATE
-from storm_pipeline.transforms.effects import (
-    Around,
-    expected_load,
-    league,
-    plan_effects,
-    prediction_errors,
-    restart_costs,
-)
+from storm_pipeline.transforms.effects import Around, expected_load, plan_effects
+from storm_pipeline.transforms.policies import league, prediction_errors
 from storm_pipeline.transforms.profiles import newest_states
+from storm_pipeline.transforms.restart_costs import restart_costs
 
 SOURCES = ("plans", "topologies", "forecasts", "executors")
 MEANING = (

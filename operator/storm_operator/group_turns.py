@@ -17,7 +17,13 @@ from storm_operator.core.missed_turns import MissedTurns
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.registry import proposed, seconds_until_it_looks
 from storm_operator.core.plan_record import PlanRecord
-from storm_operator.core.proposals import AT_LEISURE, kept_if_as_good, proposed_record, why_a_person_must_approve
+from storm_operator.core.proposals import (
+    AT_LEISURE,
+    as_of_now,
+    kept_if_as_good,
+    proposed_record,
+    why_a_person_must_approve,
+)
 from storm_operator.core.settings import Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.loop_ports import LoopMemory
@@ -73,7 +79,15 @@ class GroupTurns:
     def _decide_and_apply(
         self, group: Group, snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]
     ) -> Decision:
-        decision = self._decide(group, snapshot, demand, priority)
+        settings = PlacementSettings(
+            scheduling=group.scheduling,
+            movable=frozenset(group.topology_ids),
+            restart_seconds=self.memory.decisions.restart_seconds,
+            priority=priority,
+            resources=group.resources,
+        )
+        demand = with_assumed_needs(snapshot, demand, settings)
+        decision = self._decide(group, snapshot, demand, settings)
         self.memory.decisions = self.memory.decisions.with_decision(group.topology_ids, decision)
         made = decision
         approved = self.desk.review(group.topology_ids, made, snapshot)
@@ -81,7 +95,8 @@ class GroupTurns:
             if group.scheduling.mode is Mode.OBSERVE and not was_asked_for(approved):
                 self.desk.withdraw(approved.plan.id, "mode is Observe by now: nothing is carried out")
                 return decision
-            decision = approved.plan
+            is_told_anew = not isinstance(made, Hold) or made.reason not in UNTRUSTED
+            decision = as_of_now(approved.plan, snapshot, demand, settings) if is_told_anew else approved.plan
             excluded = in_excluded_window(group.scheduling, self.clock.now())
             if excluded is not None and not approved.rollback_of:
                 return _waiting(excluded.reason, f"plan {decision.id} is approved; {excluded.message}", made)
@@ -101,15 +116,7 @@ class GroupTurns:
             return _waiting(HoldReason.APPLYING, words, made)
         return self._apply(decision, group, snapshot)
 
-    def _decide(self, group: Group, snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]) -> Decision:
-        settings = PlacementSettings(
-            scheduling=group.scheduling,
-            movable=frozenset(group.topology_ids),
-            restart_seconds=self.memory.decisions.restart_seconds,
-            priority=priority,
-            resources=group.resources,
-        )
-        demand = with_assumed_needs(snapshot, demand, settings)
+    def _decide(self, group: Group, snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Decision:
         asked = self.memory.missed_turns.made_up_for(group.topology_ids, snapshot)
         proposal = proposed(asked, demand, settings)
         now = self.clock.now()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+import loop_scene
 from builders import placed, slot
 from fake_cluster import FakeCluster
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, Scene, last_state, scene, with_mode
@@ -159,6 +160,23 @@ def test_exactly_the_approved_plan_is_carried_out() -> None:
     assert told(played, plan.id).state is PlanState.SETTLING
     assert told(played, plan.id).approved_by == "somebody"
     assert waiting(played) == []
+
+
+@pytest.mark.parametrize(("missing", "foretold"), [(False, 4500.0), (True, 450.0)])
+def test_approved_plan_is_foretold_by_the_load_that_it_begins_with(
+    missing: bool, foretold: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where that was not measured, as it was shown."""
+    played = scene()
+    plan = proposed(played)
+    monkeypatch.setattr(loop_scene, "RATE", 10.0 * loop_scene.RATE)
+    played.observer.missing = missing
+    played.loop.desk.approve(plan.id, "somebody")
+    carried_out = played.run(RECOMMEND)
+    assert isinstance(carried_out, Plan)
+    assert carried_out.before.inter_supervisor_tuples_per_second == pytest.approx(foretold)
+    assert (carried_out.id, carried_out.target, carried_out.moves) == (plan.id, plan.target, plan.moves)
+    assert told(played, plan.id).plan == carried_out
 
 
 def test_gain_of_a_plan_is_the_one_it_was_decided_by() -> None:
@@ -619,7 +637,7 @@ def test_approved_plan_is_finished_by_the_next_life_of_the_operator() -> None:
 
 
 def test_approved_plan_holds_nobody_to_limits_where_the_mode_holds_nobody() -> None:
-    """Its limits are of when it was proposed: load that rose since would be held to them while it settles."""
+    """Its limits are of when it was begun: load that rose since would be held to them while it settles."""
     played = scene()
     plan = proposed(played)
     assert played.loop.desk.approve(plan.id, "somebody")

@@ -13,10 +13,11 @@ from storm_operator.core.clock_steps import is_younger
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Assignment, read_only
+from storm_operator.core.model import Assignment, Demand, read_only
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, timed_topologies
-from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, SchedulingSettings
+from storm_operator.core.proposed_change import examine_proposal
+from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 OUTDATING = frozenset(
@@ -95,6 +96,26 @@ def proposed_record(plan: Plan, group: Group, snapshot: ClusterSnapshot) -> Plan
         busy_before=busy_executors(snapshot, plan.topology_ids),
         timed_before=timed_topologies(snapshot, plan.topology_ids),
         enforce_cpu=group.are_held,
+    )
+
+
+def as_of_now(plan: Plan, snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Plan:
+    """The approved `plan` with limits and predictions by the figures of `snapshot`, as it is judged by those of now.
+
+    It may have waited for days. What moves, its gain and its cause are what was approved. A way back that nobody
+    predicted anything of stays as it is.
+    """
+    whole = snapshot.assignment.with_moves(plan.target.slot_of)
+    change = examine_proposal(snapshot, demand, whole, settings) if plan.is_predicted else None
+    if change is None:
+        return plan
+    return replace(
+        plan,
+        before=change.before,
+        after=change.after,
+        beyond_threads_millicores=change.beyond_threads_millicores,
+        cpu_limits_millicores=change.limits_millicores,
+        cpu_ceiling_millicores=settings.resources.ceiling_millicores,
     )
 
 

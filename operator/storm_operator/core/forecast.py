@@ -140,8 +140,9 @@ def _waiting_per_second(topology: Topology, snapshot: ClusterSnapshot) -> Mappin
     waiting: dict[str, float] = {}
     for executor in topology.executors:
         load = snapshot.loads.get(executor)
-        if load is not None and load.queue_length is not None and executor.component not in spouts:
-            waiting[executor.component] = waiting.get(executor.component, 0.0) + load.queue_length
+        tuples = None if load is None else load.waiting_tuples
+        if tuples is not None and executor.component not in spouts:
+            waiting[executor.component] = waiting.get(executor.component, 0.0) + tuples
     seconds = _seconds_to_work_off(snapshot)
     return {component: tuples / seconds for component, tuples in waiting.items()}
 

@@ -19,8 +19,18 @@ V = TypeVar("V")
 
 ACKER_COMPONENT = "__acker"
 
+STORMS_OWN = 1.0
+"""Tuples: where a topology batches, a flush tuple comes to each executor every millisecond, so that one with little to
+do often has it in its queue."""
+
 HARDLY_WAITING = 10.0
-"""Tuples: a few of Storm's own (flushes, ticks) wait for an idle thread until it looks again."""
+"""Tuples: a few of Storm's own (flushes, ticks) wait for a thread that sleeps until it looks again. Whether it has come
+up at all is told by more."""
+
+
+def waiting_work(queue_length: float) -> float:
+    """Of the tuples in a queue, those that are work to do: a single one counts as Storm's own."""
+    return 0.0 if queue_length <= STORMS_OWN else queue_length
 
 
 def read_only(items: Mapping[K, V]) -> Mapping[K, V]:
@@ -225,6 +235,11 @@ class ExecutorLoad:
     queue_length: float | None = None
     queue_growth_per_second: float | None = None
     throttled_fraction: float | None = None
+
+    @property
+    def waiting_tuples(self) -> float | None:
+        """Those in its queue that wait to be worked off."""
+        return None if self.queue_length is None else waiting_work(self.queue_length)
 
     @property
     def never_busy(self) -> bool:

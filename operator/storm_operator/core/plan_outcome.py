@@ -12,10 +12,6 @@ from storm_operator.core.snapshot import ClusterSnapshot
 WORKED_OFF_SECONDS = 60.0
 """A queue that will be empty by then, as it shrinks, is a restart's backlog: what comes next does not wait for it."""
 
-STORMS_OWN = 1.0
-"""Tuples: where a topology batches, a flush tuple comes to each executor every millisecond, so that one with little to
-do often has it in its queue. Over the few tuples that it executes that would be seconds of waiting, now and then."""
-
 
 def outcome_of(
     snapshot: ClusterSnapshot, topology_ids: tuple[str, ...], timed_before: Collection[str] | None = None
@@ -76,10 +72,11 @@ def _waiting_seconds(loads: Sequence[ExecutorLoad]) -> float | None:
 
 
 def _waits(load: ExecutorLoad) -> float | None:
-    length, growth = load.queue_length, load.queue_growth_per_second
-    if length is None or growth is None:
+    """One of Storm's own would be seconds of waiting, now and then, over the few tuples that some bolts execute."""
+    waiting, growth = load.waiting_tuples, load.queue_growth_per_second
+    if waiting is None or growth is None:
         return None
-    return 0.0 if length <= STORMS_OWN or length + growth * WORKED_OFF_SECONDS <= 0.0 else length
+    return 0.0 if waiting + growth * WORKED_OFF_SECONDS <= 0.0 else waiting
 
 
 def _loads(snapshot: ClusterSnapshot, topology_id: str, kind: ComponentKind) -> Mapping[str, list[ExecutorLoad]]:

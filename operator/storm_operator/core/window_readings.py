@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.finite import is_measure
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
-from storm_operator.core.model import Executor, ExecutorLoad
+from storm_operator.core.model import Executor, ExecutorLoad, waiting_work
 
 MINIMUM_SPAN_FRACTION = 0.25
 """Two readings closer together than this share of the window make no rate: their jitter would be too large."""
@@ -223,7 +223,8 @@ class WindowReadings:
         if queue is None or not (is_measure(queue.first.value) and is_measure(queue.last.value)):
             return None
         seconds = queue.span_seconds + shift_seconds
-        return (queue.last.value - queue.first.value) / seconds if seconds >= self._minimum_span() else None
+        grown = waiting_work(queue.last.value) - waiting_work(queue.first.value)
+        return grown / seconds if seconds >= self._minimum_span() else None
 
     def _minimum_span(self) -> float:
         return MINIMUM_SPAN_FRACTION * self.window.window_seconds

@@ -137,6 +137,12 @@ def test_what_waits_at_a_spout_are_acks_and_no_work_of_those_that_follow() -> No
     assert to_process(with_waiting("split", 500.0)) == pytest.approx([100, 200, 200])
 
 
+def test_a_flush_of_storms_own_in_the_queue_of_a_bolt_with_little_to_do_is_no_work() -> None:
+    """Where a topology batches one comes each millisecond: it would double the CPU of a bolt with few tuples."""
+    assert to_process(with_waiting("split", 1.0)) == pytest.approx([100, 100, 100])
+    assert to_process(with_waiting("split", 50.0)) == pytest.approx([100, 110, 110])
+
+
 def test_what_waits_has_a_whole_period_to_be_worked_off_however_soon_the_pass_comes() -> None:
     """A pass follows a late one at once; its rates are of readings that are further apart."""
     seen = with_waiting("split", 500.0)

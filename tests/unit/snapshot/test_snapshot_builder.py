@@ -84,6 +84,14 @@ def test_arrivals_are_what_was_executed_and_what_the_queue_grew_by(scrapes: Scra
     assert (load.queue_length, load.queue_growth_per_second, load.arrived_per_second) == (600, 50, 150)
 
 
+@pytest.mark.parametrize("queue", [(0, 1), (1, 0)])
+def test_a_flush_of_storms_own_in_a_queue_is_no_arrival(scrapes: Scrapes, queue: tuple[float, float]) -> None:
+    """Its going takes nothing from what arrived at a bolt that idles: what its coming adds would stay in the sum."""
+    scrapes.add_executor(COUNT_A, HOST2, executed=(0, 0), emitted=(0, 0), queue=queue)
+    load = build(scrapes).loads[COUNT_A]
+    assert (load.queue_growth_per_second, load.arrived_per_second) == (0, 0)
+
+
 def test_a_spout_executes_what_it_emits_and_its_queue_of_acks_does_not_count(scrapes: Scrapes) -> None:
     scrapes.add_executor(SPOUT, HOST1, executed=(0, 9999), emitted=(0, 2000), queue=(0, 500))
     load = build(scrapes).loads[SPOUT]

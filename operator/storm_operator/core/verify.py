@@ -66,7 +66,7 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
     plan said it would be: a plan that spreads an overloaded supervisor announces more traffic, and is not to be
     blamed for keeping its word. Traffic is compared per acked tuple, so that a load that rose meanwhile is not
     blamed on the plan; where nothing was acked before, per tuple that spouts emit. There is no complete latency then,
-    but how long tuples wait in queues.
+    but how long tuples wait in queues. The traffic of executors that had no place before is compared with nothing.
 
     A plan that relieves an overload is never taken back: its figures before are those of a supervisor that could not
     keep up, the ones after it those of a backlog being worked off, and the way back leads into the overload. Should it
@@ -91,6 +91,8 @@ def _traffic_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
     load_growth = _load_growth(record.before, measured)
     if before is None or after is None or load_growth is None:
         return None
+    if record.plan.cause is PlanCause.WITHOUT_PLACE:
+        return None  # executors without a place send nothing: neither what was before nor what was predicted has theirs
     # Of several topologies some may ack, and more be emitted by the others alone.
     growth = max(load_growth, _growth(record.before.emitted_per_second, measured.emitted_per_second) or 1.0)
     expected = max(before, record.plan.after.inter_supervisor_tuples_per_second) * growth

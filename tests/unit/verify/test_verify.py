@@ -106,6 +106,16 @@ def test_what_relieves_is_told_by_its_cause(cause: PlanCause, is_kept: bool) -> 
         assert judge(told, measured(traffic=5000.0, p50=900.0), MARGIN_PERCENT).worse is not is_kept
 
 
+@pytest.mark.parametrize(("p50", "is_kept"), [(8.0, True), (900.0, False)])
+def test_what_executors_send_that_had_no_place_is_not_blamed_on_the_plan_that_gave_them_one(
+    p50: float, is_kept: bool
+) -> None:
+    """Nobody counted or predicted it; latency was measured before as after."""
+    told = record(replace(BEFORE, inter_supervisor_tuples_per_second=100.0))
+    told = replace(told, plan=replace(told.plan, cause=PlanCause.WITHOUT_PLACE))
+    assert judge(told, measured(traffic=500.0, p50=p50), MARGIN_PERCENT).worse is not is_kept
+
+
 def test_load_that_grew_meanwhile_is_not_blamed_on_the_plan() -> None:
     assert not judge(record(), measured(traffic=1500.0, p50=30.0, acked=600.0), MARGIN_PERCENT).worse
 

@@ -198,7 +198,8 @@ def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None
         (
             {"stages": 7},
             " (wordcount) has the unknown field 'stages': only workload, name, load, parallelism, tasks, cpuMs, "
-            "workers, ackers, maxSpoutPending, messageTimeoutSeconds, replaysFailed, sourceKeepsBacklog are known",
+            "workers, ackers, maxSpoutPending, messageTimeoutSeconds, replaysFailed, sourceKeepsBacklog, "
+            "stateRestoreSeconds are known",
         ),
         ({"workload": "reference-chain", "stages": 1}, ".stages is 1: a whole number of 2 or more is right"),
         ({"workload": "application", "cpuMs": {"a": 1}}, ".cpuMs is {'a': 1}: a number of 0 or more is right"),

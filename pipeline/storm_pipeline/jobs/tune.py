@@ -162,7 +162,7 @@ def tune(
 def tell_assumptions(cluster: str, recording: Recording, console: Console) -> None:
     """What is replayed otherwise than it may have been, as nobody recorded how it was."""
     for one in recording.assumed:
-        console.print(f"{cluster}: {one}", soft_wrap=True)
+        console.print(f"{cluster}: {one}", soft_wrap=True, markup=False)
 
 
 def ladder_of(recording: Recording, scheduling: SchedulingSettings, replays: int) -> Ladder:

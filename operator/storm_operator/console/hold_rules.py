@@ -29,8 +29,8 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         looked=False,
     ),
     HoldReason.WARMING_UP: HoldRule(
-        "Rates need two readings of the counters, one control period apart, and whether load rises shows only in "
-        "several periods.",
+        "Rates need two readings of the counters, one control period apart; whether load rises shows only in several "
+        "periods; and so does what a topology needs that was submitted lately, where executors would move beside it.",
         "Time: the next passes bring what is missing.",
         looked=False,
     ),

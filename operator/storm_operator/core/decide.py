@@ -18,6 +18,7 @@ from storm_operator.core.excluded_windows import window_over
 from storm_operator.core.load_history import periods_seen
 from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.newcomers import why_newcomers_come_first
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.shortage import Shortage, find_shortage
@@ -140,8 +141,10 @@ def _not_worth_it(
     cooling_down = _cooling_down(change, scheduling.cool_down_seconds, memory, now_seconds)
     if cooling_down is not None or scheduling.trigger is Trigger.POLICY:
         return cooling_down
-    return _gain_too_small(change, scheduling.minimum_gain_percent) or _payback_too_long(
-        change, scheduling.maximum_payback_seconds
+    return (
+        _gain_too_small(change, scheduling.minimum_gain_percent)
+        or _payback_too_long(change, scheduling.maximum_payback_seconds)
+        or _newcomers_first(change, snapshot, scheduling.minimum_periods)
     )
 
 
@@ -152,6 +155,12 @@ def _too_little_seen(change: ProposedChange, periods: int, least_periods: int) -
         f"load was seen for {periods} of {least_periods} periods; whether it rises is not known yet "
         f"(proposed: {change.what_moves})",
     )
+
+
+def _newcomers_first(change: ProposedChange, snapshot: ClusterSnapshot, least_periods: int) -> Hold | None:
+    """What a move saves is known once that is which it brings executors beside."""
+    why = why_newcomers_come_first(change, snapshot, least_periods)
+    return Hold(HoldReason.WARMING_UP, f"{why} (proposed: {change.what_moves})") if why else None
 
 
 def _known_bad(change: ProposedChange, memory: DecisionMemory, now_seconds: float) -> Hold | None:

@@ -77,12 +77,17 @@ def undisturbed(history: Sequence[LoadPeriod], since_seconds: float | None) -> t
     return tuple(period for period in history if period.ended_at_seconds - period.period_seconds >= since_seconds)
 
 
+def periods_by_topology(history: Sequence[LoadPeriod]) -> Counter[str]:
+    """In how many periods each topology was measured."""
+    return Counter(topology_id for period in history for topology_id in {owner for owner, _ in period.components})
+
+
 def periods_seen(history: Sequence[LoadPeriod], topology_ids: Iterable[str]) -> int:
     """In how many periods each of these topologies was measured; of one that was submitted lately they are fewer.
 
     One that never was counts nothing: whether to go on without its figures is for `minimum_completeness` to say.
     """
-    seen = Counter(topology_id for period in history for topology_id in {owner for owner, _ in period.components})
+    seen = periods_by_topology(history)
     return min((seen[topology_id] for topology_id in topology_ids if topology_id in seen), default=len(history))
 
 

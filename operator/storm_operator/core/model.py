@@ -6,7 +6,7 @@ gives the same plan. Units live in names (`_millicores`, `_per_second`, `_second
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from itertools import repeat
@@ -68,7 +68,17 @@ class Executor:
 def name_of_topology(topology_id: str) -> str:
     """The name in an id of Storm's: name-number-seconds."""
     parts = topology_id.rsplit("-", 2)
-    return parts[0] if len(parts) == 3 and parts[1].isdecimal() and parts[2].isdecimal() else topology_id
+    return parts[0] if _is_storms(parts) else topology_id
+
+
+def submitted_at_seconds(topology_id: str) -> float | None:
+    """The time in an id of Storm's, by Nimbus' clock; None where there is none."""
+    parts = topology_id.rsplit("-", 2)
+    return float(parts[2]) if _is_storms(parts) else None
+
+
+def _is_storms(parts: Sequence[str]) -> bool:
+    return len(parts) == 3 and parts[1].isdecimal() and parts[2].isdecimal()
 
 
 def in_order(executors: Iterable[Executor]) -> list[Executor]:

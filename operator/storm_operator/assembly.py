@@ -111,9 +111,15 @@ class Assembly:
 
 
 def manager_lock(
-    connection: ClusterConnection, me: Holder | None = None, on_lost: Callable[[], None] = lambda: None
+    connection: ClusterConnection,
+    me: Holder | None = None,
+    on_lost: Callable[[], None] = lambda: None,
+    gives_up: Callable[[], bool] = lambda: False,
 ) -> ManagerLock:
-    """The lock of that cluster's managers, with a session of its own; not taken yet. `me` None: a standalone."""
+    """The lock of that cluster's managers, with a session of its own; not taken yet. `me` None: a standalone.
+
+    Once `gives_up`, a ZooKeeper that does not answer is not waited for.
+    """
     connected = threading.Event()
     session = ZooKeeperSession(
         connection.zookeeper,
@@ -121,6 +127,7 @@ def manager_lock(
         session_timeout_seconds=SESSION_TIMEOUT_SECONDS,
         named_by=connection.zookeeper_named_by,
         on_connected=connected.set,
+        gives_up=gives_up,
     )
     return ManagerLock(session, connected, on_lost, connection.storm_root, me)
 
@@ -134,6 +141,7 @@ def assemble(
     calls: CallBook | None = None,
     confirm: Callable[[], None] = lambda: None,
     is_ending: Callable[[], bool] = lambda: False,
+    gives_up: Callable[[], bool] = lambda: False,
 ) -> Assembly:
     """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
 
@@ -141,7 +149,8 @@ def assemble(
     None: the CPU of supervisors is what their agents measure, and nobody changes it. `profiles` None: nothing was
     learned from history. `calls` is where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None:
     nowhere. `confirm` is called before each write to ZooKeeper, and each attempt to have Nimbus change a topology: it
-    raises when another manages the cluster. `is_ending` says whether the operator was told to end.
+    raises when another manages the cluster. `is_ending` says whether the operator was told to end,
+    `gives_up` whether a Nimbus and a ZooKeeper that do not answer are no longer waited for.
     """
     book = calls or NoBook()
     client = NimbusClient(
@@ -149,8 +158,9 @@ def assemble(
         named_by=connection.nimbus_named_by,
         connect=partial(NotedConnection, book=book),
         confirm=confirm,
+        gives_up=gives_up,
     )
-    session = ZooKeeperSession(connection.zookeeper, named_by=connection.zookeeper_named_by)
+    session = ZooKeeperSession(connection.zookeeper, named_by=connection.zookeeper_named_by, gives_up=gives_up)
     nodes = HeldNodes(NotedNodes(session, book), confirm)
     storm = StormCluster(client, nodes, connection.storm_root)
     store = PlanStore(nodes, connection.storm_root)

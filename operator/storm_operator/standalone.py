@@ -24,6 +24,8 @@ FIRST_TRIES_SECONDS = 2.0
 Say = Callable[[str], None]
 
 
+ENDING = "ending after this pass, and a plan that is being put in force; Ctrl-C again waits for neither"
+
 PassEnded = Callable[[float, bool, int, float], None]
 """Told of each pass: seconds, whether a peer was in its way, topologies that are managed, seconds of a period."""
 
@@ -41,6 +43,8 @@ class AroundPasses:
     before: Callable[[], None] = lambda: None
     after: Callable[[Mapping[str, TopologySpec], PassReport], object] = lambda *_: None
     ended: PassEnded = lambda *_: None
+    over: Callable[[], None] = lambda: None
+    """Comes when no pass will follow, before what was paused is resumed and limits are lifted."""
     unseen: Say = lambda _: None
     """Told at each try why nothing has begun yet, and why a pass failed that nobody foresaw: no pass would say it."""
 
@@ -68,6 +72,7 @@ def run_forever(
         theirs = True
         raise
     finally:
+        around.over()
         if not theirs:
             _release(loop, say)
     return begun
@@ -95,7 +100,12 @@ class _Obstacle:
     """What is in the way of passes: said once, until it is something else or gone."""
 
     say: Say
+    is_ending: Callable[[], bool]
     last: str = ""
+
+    def wait_for(self, error: AdapterError) -> None:
+        if not self.is_ending():
+            self.tell(str(error), f"waiting: {error}")
 
     def tell(self, what: str, sentence: str) -> None:
         if what != self.last:
@@ -122,7 +132,7 @@ def _run_passes(
     around: AroundPasses,
 ) -> bool:
     begun = recovered = False
-    obstacle = _Obstacle(say)
+    obstacle = _Obstacle(say, stop.is_set)
     while not stop.is_set():
         started, report = time.monotonic(), None
         specs = folder.read()
@@ -147,7 +157,7 @@ def _run_passes(
             if recovered and report is None:
                 loop.tell_out_of_reach(error)
             else:
-                obstacle.tell(str(error), f"waiting: {error}")
+                obstacle.wait_for(error)
         except ManagedByAnother:
             raise
         except Exception as error:
@@ -162,6 +172,33 @@ def _run_passes(
         pause_seconds = loop.period_seconds if begun else min(loop.period_seconds, FIRST_TRIES_SECONDS)
         stop.wait(max(0.0, pause_seconds - (time.monotonic() - started)))
     return begun
+
+
+@dataclass(slots=True)
+class Patience:
+    """Whether peers that do not answer are waited for: once told to end, only for what must not be left half done."""
+
+    stop: threading.Event
+    being_moved: Callable[[], object] = lambda: ()
+    """Topologies of a plan that has begun."""
+    passes_are_over: bool = False
+    """What comes then leaves the cluster in order."""
+
+    def is_over(self) -> bool:
+        return self.stop.is_set() and not self.passes_are_over and not self.being_moved()
+
+    def end_passes(self) -> None:
+        self.passes_are_over = True
+
+
+def say_when_ending(stop: threading.Event, say: Say) -> None:
+    """Says at once that an end was heard of. In a thread: a signal may come in the midst of another sentence."""
+
+    def wait_and_say() -> None:
+        stop.wait()
+        say(ENDING)
+
+    threading.Thread(target=wait_and_say, name="ending", daemon=True).start()
 
 
 def stop_on_signals() -> threading.Event:

@@ -36,7 +36,7 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener, report_of_unseen
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
-from storm_operator.standalone import AroundPasses, last_words, run_forever, stop_on_signals
+from storm_operator.standalone import AroundPasses, Patience, last_words, run_forever, say_when_ending, stop_on_signals
 from storm_operator.suspended_here import SuspendedHere
 from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
@@ -128,11 +128,12 @@ def standalone(
         storm_conf_dir=storm_conf_dir,
     )
     stop = stop_on_signals()
-    say = say_on_stdout(on_closed=stop.set)
+    say, patience = say_on_stdout(on_closed=stop.set), Patience(stop)
+    say_when_ending(stop, say)
     _say_what_is_not_there_yet(profile, say)
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
-        lock = until_ended.enter_context(_lock(connection, stop.set, say))
+        lock = until_ended.enter_context(_lock(connection, stop.set, patience, say))
         terminal = TerminalListener(say, NOBODY_CAN_APPROVE if page_approval else NOBODY_MAY_APPROVE)
         listeners: list[Listener] = [terminal]
         if history is not None:
@@ -153,12 +154,19 @@ def standalone(
             profiles = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
             audience, calls = Audience(tuple(listeners), say), metrics.calls(nimbus_name)
             assembly = assemble(
-                connection, audience, profiles=profiles, calls=calls, confirm=lock.take, is_ending=stop.is_set
+                connection,
+                audience,
+                profiles=profiles,
+                calls=calls,
+                confirm=lock.take,
+                is_ending=stop.is_set,
+                gives_up=patience.is_over,
             )
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         until_ended.callback(assembly.close)
         loop = assembly.loop
+        patience.being_moved = lambda: loop.being_moved
         page.proposals = lambda: loop.memory.proposals
         if page_port and _show(page, PageAddress(page_port, page_host), say) and page_approval:
             terminal.on_first_proposal = ""
@@ -190,6 +198,7 @@ def standalone(
             before=before,
             after=after,
             ended=told.pass_ended,
+            over=patience.end_passes,
             unseen=lambda why: page.watcher.on_pass(report_of_unseen(time.time(), why)),
         )
         begun = run_forever(followed, lifecycle, loop, stop, say, around)
@@ -200,11 +209,11 @@ def standalone(
 
 @contextmanager
 def _lock(
-    connection: ClusterConnection, on_lost: Callable[[], None], say: Callable[[str], None]
+    connection: ClusterConnection, on_lost: Callable[[], None], patience: Patience, say: Callable[[str], None]
 ) -> Iterator[ManagerLock]:
     """The cluster's lock, taken if that is possible now; ends the program where another has it, or gets it later."""
     try:
-        lock = manager_lock(connection, on_lost=on_lost)
+        lock = manager_lock(connection, on_lost=on_lost, gives_up=patience.is_over)
     except ValueError as error:
         raise typer.BadParameter(f"--zookeeper: {connection.zookeeper!r} is no address of one: {error}") from error
     try:

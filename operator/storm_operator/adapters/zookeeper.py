@@ -31,6 +31,8 @@ logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
 
 LARGEST_NODE_BYTES = 1_000_000  # ZooKeeper's jute.maxbuffer is 1 MiB by default; beyond it the connection just breaks
 LONGEST_RECONNECT_PAUSE_SECONDS = 2
+LOOK_SECONDS = 0.2
+"""While a connection is waited for, so often is looked whether that is still wanted."""
 SERVERS_KEYS = "storm.zookeeper.servers and storm.zookeeper.port"
 CONNECTION_TROUBLE = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, KazooTimeoutError)
 
@@ -56,7 +58,8 @@ class ZooKeeperSession:
 
     `servers` is `host:port,host:port`. Nothing is asked before the first operation, which waits for the connection;
     no operation takes longer than `timeout_seconds`. Lost sessions are replaced in the background. `named_by` is what
-    the address was read from, for errors. `on_connected` is called in another thread after each (re)connection.
+    the address was read from, for errors. `on_connected` is called in another thread after each (re)connection. Once
+    `gives_up`, no connection is waited for.
     """
 
     def __init__(
@@ -67,12 +70,14 @@ class ZooKeeperSession:
         session_timeout_seconds: float = 10.0,
         named_by: str = SERVERS_KEYS,
         on_connected: Callable[[], None] = lambda: None,
+        gives_up: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._servers = servers
         self._timeout = timeout_seconds
         self._named_by = named_by
         self._on_connected = on_connected
+        self._gives_up = gives_up
         self._clock = clock
         self._connected = threading.Event()
         self._lock = threading.Lock()
@@ -143,7 +148,7 @@ class ZooKeeperSession:
         self._start()
         deadline = self._clock() + self._timeout
         trouble = "no server answers"
-        while (left := deadline - self._clock()) > 0 and self._connected.wait(left):
+        while self._is_connected_by(deadline):
             try:
                 return start().get(timeout=max(deadline - self._clock(), 0.001))
             except CONNECTION_TROUBLE as error:
@@ -157,10 +162,19 @@ class ZooKeeperSession:
             except KazooException as error:
                 reason = str(error) or type(error).__name__
                 raise AdapterError(f"ZooKeeper {self._servers} refuses to {what}: {reason}") from error
+        waited = "so far" if self._clock() < deadline else f"within {self._timeout:g} s"
         raise ZooKeeperUnreachable(
-            f"cannot {what}: ZooKeeper {self._servers} did not answer within {self._timeout:g} s ({trouble}); check "
+            f"cannot {what}: ZooKeeper {self._servers} did not answer {waited} ({trouble}); check "
             f"that it runs, and that its address is right in {self._named_by}"
         )
+
+    def _is_connected_by(self, deadline: float) -> bool:
+        while (left := deadline - self._clock()) > 0:
+            if self._connected.wait(min(left, LOOK_SECONDS)):
+                return True
+            if self._gives_up():
+                return False
+        return False
 
     def _start(self) -> None:
         with self._lock:

@@ -61,6 +61,30 @@ class Cluster:
         return NimbusClient(seeds, patience_seconds=patience, connect=self.connect, clock=self.clock, sleep=self.sleep)
 
 
+def test_whoever_gives_up_tries_no_more_and_asks_no_further_seed() -> None:
+    cluster, tried = Cluster(FIRST), list[NimbusAddress]()
+    cluster.up.clear()
+
+    def connect(address: NimbusAddress, timeout_seconds: float) -> FakeConnection:
+        tried.append(address)
+        return cluster.connect(address, timeout_seconds)
+
+    client = NimbusClient(
+        [FIRST, SECOND], connect=connect, gives_up=lambda: bool(tried), clock=cluster.clock, sleep=cluster.sleep
+    )
+    with pytest.raises(NimbusUnreachable, match="n1:6627: refused"):
+        client.leader()
+    assert (tried, cluster.time) == ([FIRST], 0.0)
+
+
+def test_a_stale_connection_is_replaced_once_also_by_who_gives_up() -> None:
+    cluster = Cluster(FIRST)
+    client = NimbusClient([FIRST], connect=cluster.connect, gives_up=lambda: True)
+    client.leader()
+    cluster.broken_once = True
+    assert client.leader().host == "n1"
+
+
 class FakeConnection:
     def __init__(self, cluster: Cluster, address: NimbusAddress) -> None:
         self.cluster, self.address = cluster, address

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import socket
 import threading
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from typer.testing import CliRunner
 from loop_scene import SETTINGS, SPECS, scene
 from storm_operator import standalone_command
 from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
+from storm_operator.adapters.manager_lock import ManagerLock
 from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.connection import Connection, ConnectionBroken, NimbusAddress
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import assemble
 from storm_operator.cli import app
@@ -27,7 +30,7 @@ from storm_operator.core.settings import ApplyMethod
 from storm_operator.demo.recorder import Recorder
 from storm_operator.history.settings import HistorySettings
 from storm_operator.lifecycle_manager import LifecycleManager
-from storm_operator.standalone import AroundPasses, last_words, run_forever
+from storm_operator.standalone import ENDING, AroundPasses, Patience, last_words, run_forever, say_when_ending
 from storm_operator.standalone_command import (
     NOBODY_CAN_APPROVE,
     NOBODY_MAY_APPROVE,
@@ -185,6 +188,70 @@ def test_that_nobody_can_approve_a_plan_is_told_also_where_the_page_is_not_serve
         done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options, "--page-port", str(port)])
     assert ("cannot be served" in done.output) == is_taken
     assert [listener.on_first_proposal for listener in listeners] == [told]
+
+
+class NobodyAnswers:
+    """Nimbuses that refuse each connection; `on_try` is called before."""
+
+    def __init__(self, on_try: Callable[[], None]) -> None:
+        self.tried: list[NimbusAddress] = []
+        self.on_try = on_try
+
+    def __call__(self, address: NimbusAddress, timeout_seconds: float, book: object) -> Connection:
+        self.tried.append(address)
+        self.on_try()
+        raise ConnectionBroken("refused")
+
+
+TWO_SEEDS = ["--nimbus", "one:1", "--nimbus", "two:1", "--zookeeper", "127.0.0.1:1", "--page-port", "0"]
+
+
+def test_told_to_end_it_waits_for_no_nimbus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    nimbuses = NobodyAnswers(on_try=ended.set)
+    monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
+    monkeypatch.setattr(ManagerLock, "take", lambda _: None)
+    monkeypatch.setattr("storm_operator.assembly.NotedConnection", nimbuses)
+    done = CliRunner().invoke(app, ["standalone", str(tmp_path), *TWO_SEEDS], env={"COLUMNS": "300"})
+    assert done.exit_code == 0, done.output
+    assert [address.host for address in nimbuses.tried] == ["one"]
+    assert "ended; nothing was managed" in done.output
+
+
+def test_told_to_end_no_zookeeper_is_waited_for() -> None:
+    session = ZooKeeperSession("127.0.0.1:1", timeout_seconds=100.0, gives_up=lambda: True)
+    with pytest.raises(ZooKeeperUnreachable, match=r"127\.0\.0\.1:1 did not answer so far"):
+        session.get("/storm")
+    session.close()
+
+
+def test_what_must_not_be_left_half_done_is_waited_for_also_at_the_end() -> None:
+    stop, moved = threading.Event(), ["words-1"]
+    patience = Patience(stop, lambda: moved)
+    assert not patience.is_over()
+    stop.set()
+    assert not patience.is_over()
+    moved.clear()
+    assert patience.is_over()
+    patience.end_passes()
+    assert not patience.is_over(), "limits are lifted then"
+
+
+def test_that_it_ends_is_said_when_it_is_told_so() -> None:
+    stop, said = threading.Event(), queue.Queue[str]()
+    say_when_ending(stop, said.put)
+    stop.set()
+    assert said.get(timeout=60) == ENDING
+
+
+def test_passes_are_over_before_the_cluster_is_left_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, said, loop = threading.Event(), list[str](), scene().loop
+    stop.set()
+    monkeypatch.setattr(ControlLoop, "release", lambda _: said.append("release"))
+    lifecycle = LifecycleManager(NothingRuns(stop.set), None, said.append)  # type: ignore[arg-type]
+    around = AroundPasses(over=lambda: said.append("over"))
+    run_forever(TopologyFolder(tmp_path, said.append), lifecycle, loop, stop, said.append, around)
+    assert said == ["over", "release"]
 
 
 def test_errors_name_the_options_that_gave_the_addresses() -> None:

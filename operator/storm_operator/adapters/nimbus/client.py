@@ -54,6 +54,7 @@ class NimbusClient:
     methods raise `NimbusUnreachable`, `NotLeader` or `NotAuthorized`; those that name a topology, `TopologyNotAlive`.
     `named_by` is what the seeds were read from, for errors. `confirm` is called before each attempt to change a
     topology, and what it raises ends the call: one that was repeated for long must not follow another manager's deeds.
+    Once `gives_up`, failed attempts are not repeated, whatever the patience.
 
     A call whose connection breaks before its answer is repeated, so a rebalance, activation or kill may reach Nimbus
     twice. That is harmless, but a repeated kill can find the topology gone: take `TopologyNotAlive` as done there.
@@ -68,6 +69,7 @@ class NimbusClient:
         named_by: str = SEEDS_KEYS,
         connect: Connect = ThriftConnection,
         confirm: Callable[[], None] = lambda: None,
+        gives_up: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -79,6 +81,7 @@ class NimbusClient:
         self._named_by = named_by
         self._connect = connect
         self._confirm = confirm
+        self._gives_up = gives_up
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.RLock()
@@ -229,7 +232,7 @@ class NimbusClient:
             except (ConnectionBroken, NotLeader) as failure:
                 self.close()
                 left = deadline - self._clock()
-                if left <= 0:
+                if left <= 0 or (not at_once and self._gives_up()):
                     raise self._gave_up(failure) from failure
             except KeyboardInterrupt:
                 self.close()  # its answer would be taken for that to the next call
@@ -245,7 +248,7 @@ class NimbusClient:
 
     def _leader_connection(self) -> Connection:
         if self._connection is None:
-            self._connection = find_leader(self._seeds, self._connect, self._call_timeout)
+            self._connection = find_leader(self._seeds, self._connect, self._call_timeout, self._gives_up)
         return self._connection
 
     def _insist_on_assignments(self) -> None:

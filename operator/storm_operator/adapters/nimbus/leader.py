@@ -12,10 +12,16 @@ from storm_operator.adapters.nimbus.connection import Connection, ConnectionBrok
 Connect = Callable[[NimbusAddress, float], Connection]
 
 
-def find_leader(seeds: Sequence[NimbusAddress], connect: Connect, timeout_seconds: float) -> Connection:
+def find_leader(
+    seeds: Sequence[NimbusAddress],
+    connect: Connect,
+    timeout_seconds: float,
+    gives_up: Callable[[], bool] = lambda: False,
+) -> Connection:
     """A connection to the leader that any of `seeds` names.
 
-    Raises NotLeader when seeds answer but name no leader that can be reached, ConnectionBroken when none answers.
+    Raises NotLeader when seeds answer but name no leader that can be reached, ConnectionBroken when none answers. Once
+    `gives_up`, no further seed is asked.
     """
     failures: list[str] = []
     for seed in seeds:
@@ -23,6 +29,8 @@ def find_leader(seeds: Sequence[NimbusAddress], connect: Connect, timeout_second
             leading = _leading(seed, connect, timeout_seconds)
         except ConnectionBroken as error:
             failures.append(f"{seed}: {error}")
+            if gives_up():
+                raise ConnectionBroken("; ".join(failures)) from error
             continue
         if leading is not None:
             return leading

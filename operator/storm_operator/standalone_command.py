@@ -180,7 +180,7 @@ def standalone(
         def begin() -> None:
             """Only a cluster whose ZooKeeper and Nimbus answer is managed, and that nobody else manages."""
             lock.take()
-            assembly.client.leader()
+            assembly.client.leader(patience_seconds=0.0)  # tried again soon, once it is said what is in the way
             suspended.recall()
             say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C leaves topologies running")
 

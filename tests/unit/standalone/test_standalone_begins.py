@@ -218,6 +218,25 @@ def test_told_to_end_it_waits_for_no_nimbus(tmp_path: Path, monkeypatch: pytest.
     assert "ended; nothing was managed" in done.output
 
 
+class EndsAtTheFirstPause(threading.Event):
+    def wait(self, timeout: float | None = None) -> bool:
+        if timeout is not None:  # else who says that it ends
+            self.set()
+        return super().wait(timeout)
+
+
+def test_a_nimbus_that_does_not_answer_is_told_of_at_the_first_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nimbuses = NobodyAnswers(on_try=lambda: None)
+    monkeypatch.setattr(standalone_command, "stop_on_signals", EndsAtTheFirstPause)
+    monkeypatch.setattr(ManagerLock, "take", lambda _: None)
+    monkeypatch.setattr("storm_operator.assembly.NotedConnection", nimbuses)
+    done = CliRunner().invoke(app, ["standalone", str(tmp_path), *TWO_SEEDS], env={"COLUMNS": "300"})
+    assert "waiting: Nimbus one:1, two:1 cannot be reached (one:1: refused; two:1: refused)" in done.output
+    assert len(nimbuses.tried) == 2
+
+
 def test_told_to_end_no_zookeeper_is_waited_for() -> None:
     session = ZooKeeperSession("127.0.0.1:1", timeout_seconds=100.0, gives_up=lambda: True)
     with pytest.raises(ZooKeeperUnreachable, match=r"127\.0\.0\.1:1 did not answer so far"):

@@ -36,7 +36,7 @@ def status_view(
     parts: list[RenderableType] = [Rule(f"{cluster}, {_time(view['at_seconds'])}", align="left", style="dim")]
     parts += [
         Text(f"note: {note}", style="yellow")
-        for note in (*_quiet(view, pass_age_seconds), *_unseen(view), *view["problems"])
+        for note in (*_quiet(view, pass_age_seconds), *_unseen(view, pass_age_seconds), *view["problems"])
     ]
     parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view["traffic"])]
     parts += [*_plans(plans), Text(), _placement(view)]
@@ -63,14 +63,18 @@ def _quiet(view: Document, pass_age_seconds: float | None) -> tuple[str, ...]:
     return (f"the loop has made no pass for {pass_age_seconds:.0f} s: all this is of then; its log may say why",)
 
 
-def _unseen(view: Document) -> tuple[str, ...]:
-    """Since when the cluster could not be seen: all figures are of then, and only the decisions of now."""
+def _unseen(view: Document, pass_age_seconds: float | None) -> tuple[str, ...]:
+    """Since when the cluster could not be seen: all figures are of then, and only the decisions of now.
+
+    Their age is that of the asking, less what the last pass took before it gave up.
+    """
     measured_at, at = view["measured_at_seconds"], view["at_seconds"]
     if measured_at is None:
         return ("the cluster has not been seen yet",)
     if measured_at >= at:
         return ()
-    return (f"all figures are {at - measured_at:.0f} s old: the cluster could not be seen since {_time(measured_at)}",)
+    age = at - measured_at + (pass_age_seconds or 0.0)
+    return (f"all figures are at least {age:.0f} s old: the cluster could not be seen since {_time(measured_at)}",)
 
 
 def _topologies(view: Document) -> Table:

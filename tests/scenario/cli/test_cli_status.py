@@ -170,8 +170,25 @@ def test_figures_of_a_cluster_that_could_not_be_seen_are_not_told_as_those_of_no
     unseen(page.played, AdapterError("no Nimbus answers"))
     text, age = status_of(page), page.get("view")["at_seconds"] - seen_at
     assert age > 0.0
-    assert f"note: all figures are {age:.0f} s old: the cluster could not be seen since " in text
+    assert f"note: all figures are at least {age:.0f} s old: the cluster could not be seen since " in text
     assert "hold, ClusterUnreachable: no Nimbus answers" in text
+
+
+def test_figures_of_a_cluster_that_cannot_be_seen_grow_older_also_between_passes() -> None:
+    now = [0.0]
+    operator = Operator(lambda: now[0])
+    try:
+        page = operator.page
+        seen_at = page.get("view")["at_seconds"]
+        unseen(page.played, AdapterError("no Nimbus answers"))
+        at_the_pass = page.get("view")["at_seconds"] - seen_at
+        for pass_age in (0.0, 7.0, 20.0):
+            now[0] = pass_age
+            text = " ".join(operator.run("status").split())
+            assert f"note: all figures are at least {at_the_pass + pass_age:.0f} s old: " in text
+    finally:
+        operator.server.shutdown()
+        operator.server.server_close()
 
 
 def test_a_cluster_that_was_never_seen_is_not_told_as_one_without_topologies() -> None:

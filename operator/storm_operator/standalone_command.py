@@ -19,6 +19,7 @@ from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assem
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.control_loop import PassReport
+from storm_operator.core.learned_profile import NoProfile
 from storm_operator.core.server_url import check_address, check_zookeeper, checked_url
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
@@ -130,7 +131,7 @@ def standalone(
     stop = stop_on_signals()
     say, patience = say_on_stdout(on_closed=stop.set), Patience(stop)
     say_when_ending(stop, say)
-    _say_what_is_not_there_yet(profile, say)
+    _say_what_is_no_profile_yet(profile, say)
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
         lock = until_ended.enter_context(_lock(connection, stop.set, patience, say))
@@ -234,7 +235,7 @@ def _serve(metrics: OperatorMetrics, port: int) -> HttpServer:
         raise typer.BadParameter(f"--metrics-port: {error}") from None
 
 
-def _say_what_is_not_there_yet(profile: Path | None, say: Callable[[str], None]) -> None:
+def _say_what_is_no_profile_yet(profile: Path | None, say: Callable[[str], None]) -> None:
     if profile is None:
         return
     try:
@@ -243,6 +244,10 @@ def _say_what_is_not_there_yet(profile: Path | None, say: Callable[[str], None])
         say(f"--profile: {profile} is not there yet; it is followed once it is")
     except OSError as error:
         say(f"--profile: {profile} cannot be read yet ({error.strerror}); it is followed once it can")
+    else:
+        found = ProfileFile(profile, "").reading()
+        if isinstance(found, NoProfile):
+            say(f"--profile: {found.reason}; it is followed once it is a profile")
 
 
 def _follow(folder: Path, say: Callable[[str], None], nimbus: tuple[str, ...]) -> TopologyFolder:

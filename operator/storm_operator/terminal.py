@@ -93,13 +93,13 @@ class TerminalListener:
                     self.say(sentence)
 
     def _say_forecasters(self, report: PassReport) -> None:
-        """Said when it changes, and not at all while no profile was ever given."""
+        """Said when it changes, and not at all without a profile. Where nothing is forecast, nothing changes."""
         topologies = report.snapshot.topologies if report.snapshot is not None else ()
         for topology in topologies:
             words = describe_forecasters(topology.id, report.forecasts)
-            if words != self.last_forecasters.get(topology.id, ""):
+            if words and words != self.last_forecasters.get(topology.id):
                 self.last_forecasters[topology.id] = words
-                self.say(f"{topology.name}: forecast by {words}" if words else f"{topology.name}: no profile any more")
+                self.say(f"{topology.name}: forecast by {words}")
 
     def on_record(self, record: PlanRecord) -> None:
         """A plan is saved more often than it changes: only what is new is said, the reason with its first line."""

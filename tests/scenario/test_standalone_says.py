@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from loop_scene import scene, with_mode
 from storm_operator.adapters.errors import ZooKeeperUnreachable
+from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.core.decision import Plan
 from storm_operator.core.settings import Mode
 from storm_operator.terminal import KEPT_PLANS, TerminalListener
@@ -81,3 +84,15 @@ def test_another_peer_in_the_way_is_said_too() -> None:
     for words in ("Nimbus does not answer", "Nimbus does not answer", "ZooKeeper does not answer"):
         played.loop.tell_out_of_reach(ZooKeeperUnreachable(words))
     assert said == [f"hold, ClusterUnreachable: {words} does not answer" for words in ("Nimbus", "ZooKeeper")]
+
+
+def test_a_pass_that_forecasts_nothing_says_nothing_of_a_profile(tmp_path: Path) -> None:
+    played, said = scene(), list[str]()
+    played.loop.listener = TerminalListener(said.append)
+    played.loop.profiles = ProfileFile(tmp_path, "blue")
+    watched = with_mode(Mode.OBSERVE)
+    for specs in (watched, {}, watched):
+        played.run(specs)
+    (told,) = [sentence for sentence in said if "forecast" in sentence or "profile" in sentence]
+    assert told.startswith("words: forecast by ")
+    assert "cannot be read: [Errno 21] Is a directory" in told

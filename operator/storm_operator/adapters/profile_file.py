@@ -24,10 +24,10 @@ class ProfileFile:
     _reading: ProfileReading = NoProfile("the profile was not read yet")
 
     def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
-        reading = self._read_if_changed()
-        return dict.fromkeys(specs, reading)
+        return dict.fromkeys(specs, self.reading())
 
-    def _read_if_changed(self) -> ProfileReading:
+    def reading(self) -> ProfileReading:
+        """What the file has now."""
         try:
             stat = self.path.stat()
             version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)

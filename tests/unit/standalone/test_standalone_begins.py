@@ -146,6 +146,28 @@ def test_what_others_wrote_is_said_as_it_stands(tmp_path: Path, monkeypatch: pyt
     assert f"--profile: {learned} is not there yet" in done.output
 
 
+@pytest.mark.parametrize(
+    ("is_folder", "words"),
+    [(False, "notes.md is no learned profile: "), (True, "notes.md cannot be read: [Errno 21] Is a directory")],
+)
+def test_what_is_no_profile_is_said_before_anything_is_managed(
+    is_folder: bool, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    ended.set()
+    monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
+    notes = tmp_path / "notes.md"
+    if is_folder:
+        notes.mkdir()
+    else:
+        notes.write_text("# Notes", encoding="utf-8")
+    options = ["--nimbus", "127.0.0.1:1", "--zookeeper", "127.0.0.1:1", "--page-port", "0", "--profile", str(notes)]
+    done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options], env={"COLUMNS": "400"})
+    (told,) = [line for line in done.output.splitlines() if "--profile: " in line]
+    assert f"--profile: {words}" in told
+    assert told.endswith("; it is followed once it is a profile")
+
+
 @pytest.mark.parametrize(("file", "is_told"), [("notes.txt", True), ("x.yaml", False)])
 def test_a_folder_without_topologies_is_told_once(
     file: str, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

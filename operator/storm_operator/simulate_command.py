@@ -32,7 +32,7 @@ from storm_operator.simulated_cluster import EPOCH_SECONDS, AgelessProfile
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulated_loop import simulate as play
 from storm_operator.simulated_page import DEFAULT_PACE, Pace, show_simulation
-from storm_operator.simulation_comparison import compared
+from storm_operator.simulation_comparison import SUPERVISORS_IN_USE, compared
 from storm_operator.simulation_report import SimulationReport
 from storm_operator.standalone import stop_on_signals
 
@@ -285,14 +285,14 @@ def _table(reports: list[tuple[str, SimulationReport]]) -> Table:
         table.add_column(_heading(name), justify="right")
     rows: Mapping[str, Callable[[SimulationReport], str]] = {
         "complete latency, mean (ms)": lambda r: _figure(r.mean_latency_ms()),
-        "complete latency, p50 (ms)": lambda r: _figure(r.median_latency_ms()),
-        "complete latency, p99 (ms)": lambda r: _figure(r.median_latency_ms(figure="latency_p99_ms")),
+        "complete latency, p50, median period (ms)": lambda r: _figure(r.median_latency_ms()),
+        "complete latency, p99, median period (ms)": lambda r: _figure(r.median_latency_ms(figure="latency_p99_ms")),
         "acked tuples": lambda r: f"{r.sums.acked:,.0f}",
         "failed tuples": lambda r: f"{r.sums.failed:,.0f}",
         "forgotten, as their spout restarted": lambda r: f"{r.sums.forgotten:,.0f}",
         "offered, but never sent": lambda r: f"{r.sums.unsent:,.0f}",
         "tuples between supervisors (per second)": lambda r: _figure(r.mean_of("inter_supervisor_tuples_per_second")),
-        "supervisors in use": lambda r: f"{r.mean_of('supervisors_used'):.2f}",
+        "supervisors in use": lambda r: SUPERVISORS_IN_USE.shown(r.mean_of("supervisors_used")),
         "CPU used (core-seconds)": lambda r: f"{r.sums.cpu_used_core_seconds:,.0f}",
         "CPU reserved in vain (core-seconds)": lambda r: f"{r.sums.over_provided_core_seconds:,.0f}",
         "CPU missing (core-seconds)": lambda r: f"{r.sums.under_provided_core_seconds:,.1f}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,27 +14,40 @@ ALIKE_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """Less of it is better. `value` is None where it is unknown."""
+    """Less of it is better. `value` is None or NaN where it is unknown. Whole numbers are shown as such."""
 
     name: str
     unit: str
     decimals: int
     value: Callable[[SimulationReport], float | None]
+    is_count: bool = False
 
     def shown(self, value: float) -> str:
-        return f"{value:,.{self.decimals}f}"
+        shown = f"{value:,.{self.decimals}f}"
+        return shown.rstrip("0").rstrip(".") if self.is_count and "." in shown else shown
 
     def told(self, one: float, other: float) -> str:
         """E.g. `mean latency 354.0 ms rather than 9.6`."""
         return f"{self.name} {self.shown(one)}{self.unit} rather than {self.shown(other)}"
 
 
+SUPERVISORS_IN_USE = _Figure(
+    "supervisors in use", "", 2, lambda report: report.mean_of("supervisors_used"), is_count=True
+)
 FIGURES = (
     _Figure("mean latency", " ms", 1, lambda report: report.mean_latency_ms()),
     _Figure("p50", " ms", 1, lambda report: report.median_latency_ms()),
     _Figure("p99", " ms", 1, lambda report: report.median_latency_ms(figure="latency_p99_ms")),
     _Figure("failed or forgotten tuples", "", 0, lambda report: report.sums.unsuccessful),
     _Figure("tuples never sent", "", 0, lambda report: report.sums.unsent),
+    _Figure(
+        "tuples between supervisors",
+        " per second",
+        1,
+        lambda report: report.mean_of("inter_supervisor_tuples_per_second"),
+    ),
+    SUPERVISORS_IN_USE,
+    _Figure("worker restarts", "", 0, lambda report: report.sums.worker_restarts),
     _Figure("CPU missing", " core-seconds", 1, lambda report: report.sums.under_provided_core_seconds),
     _Figure("CPU reserved in vain", " core-seconds", 0, lambda report: report.sums.over_provided_core_seconds),
 )
@@ -45,7 +59,9 @@ def compared(one: SimulationReport, other: SimulationReport) -> str:
     worse: list[str] = []
     for figure in FIGURES:
         now, before = figure.value(one), figure.value(other)
-        if now is None or before is None or abs(now - before) <= ALIKE_SHARE * max(now, before):
+        if now is None or before is None or math.isnan(now) or math.isnan(before):
+            continue
+        if abs(now - before) <= ALIKE_SHARE * max(now, before):
             continue
         if figure.shown(now) == figure.shown(before):
             continue

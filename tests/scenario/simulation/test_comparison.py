@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any, cast
 
 from storm_operator.simulation_comparison import compared
 
 
-def report(mean_ms: float, missing: float) -> Any:
+def report(mean_ms: float, missing: float, restarts: int = 0, **means: float) -> Any:
     sums = SimpleNamespace(
-        unsuccessful=0.0, unsent=0.0, under_provided_core_seconds=missing, over_provided_core_seconds=100.0
+        unsuccessful=0.0,
+        unsent=0.0,
+        under_provided_core_seconds=missing,
+        over_provided_core_seconds=100.0,
+        worker_restarts=restarts,
     )
     return cast(
         "Any",
-        SimpleNamespace(sums=sums, mean_latency_ms=lambda: mean_ms, median_latency_ms=lambda **_: 5.0),
+        SimpleNamespace(
+            sums=sums,
+            mean_latency_ms=lambda: mean_ms,
+            median_latency_ms=lambda **_: 5.0,
+            mean_of=lambda figure: means.get(figure, math.nan),
+        ),
     )
 
 
@@ -26,3 +36,15 @@ def test_figures_that_are_shown_alike_are_alike() -> None:
 def test_figures_that_are_shown_otherwise_are_told() -> None:
     words = compared(report(10.0, 1.2), report(10.0, 1.1))
     assert words == "better: nothing by more than 1%; worse: CPU missing 1.2 core-seconds rather than 1.1."
+
+
+def test_traffic_supervisors_and_restarts_are_told() -> None:
+    managed = report(10.0, 1.1, restarts=4, inter_supervisor_tuples_per_second=0.0, supervisors_used=1.0)
+    alone = report(10.0, 1.1, inter_supervisor_tuples_per_second=1234.5, supervisors_used=2.25)
+    assert compared(managed, alone) == (
+        "better: tuples between supervisors 0.0 per second rather than 1,234.5, supervisors in use 1 rather than 2.25; "
+        "worse: worker restarts 4 rather than 0."
+    )
+    assert compared(managed, report(10.0, 1.1, restarts=4)) == (
+        "better: nothing by more than 1%; worse: nothing by more than 1%."
+    ), "what is unknown of either is left out"

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 
 from storm_operator.console.api_documents import ClusterEntry, Clusters, Failure, Plans, Verdicts
-from storm_operator.console.approval import Approver, Verdict
+from storm_operator.console.approval import Approver, Verdict, not_waiting
 from storm_operator.console.documents import squeezed, to_bytes, unsqueezed
 from storm_operator.console.explain import held_view
 from storm_operator.console.messages import BadRequest, Request, Response, tag_of
@@ -116,7 +116,7 @@ class Api:
         seen, plan_id = self._cluster(request), values["plan"]
         known = seen.plan(plan_id)
         if known is None:
-            raise BadRequest(f"there is no plan {plan_id!r} among the last ones", HTTPStatus.NOT_FOUND)
+            raise _no_plan(plan_id)
         scene = known.scene
         if scene is None:
             raise BadRequest(
@@ -145,7 +145,10 @@ class Api:
                 "plans are not approved here: start the operator with --page-approval", HTTPStatus.FORBIDDEN
             )
         self._cluster(request)
-        answer = self.approver.take(values["plan"], _asked(request.body), request.token)
+        plan_id = values["plan"]
+        answer = self.approver.take(plan_id, _asked(request.body), request.token)
+        if answer == not_waiting(plan_id) and all(one.seen.plan(plan_id) is None for one in self.clusters().values()):
+            raise _no_plan(plan_id)
         return Response(answer.status, to_bytes(Verdicts(answer.message)))
 
     def _cluster(self, request: Request) -> Seen:
@@ -164,6 +167,10 @@ class Api:
         if request.known_tag == quoted:
             return Response(HTTPStatus.NOT_MODIFIED, b"", tag=quoted)
         return Response(HTTPStatus.OK, make(), tag=quoted, is_gzip=is_gzip)
+
+
+def _no_plan(plan_id: str) -> BadRequest:
+    return BadRequest(f"there is no plan {plan_id!r} among the last ones", HTTPStatus.NOT_FOUND)
 
 
 def _why_never_seen(view: PassView) -> str:
@@ -186,12 +193,12 @@ def _number(request: Request, name: str) -> float | None:
 
 
 def _asked(body: bytes) -> Verdict:
-    words = " or ".join(Verdict)
+    bodies = " or ".join(f'{{"verdict": "{verdict}"}}' for verdict in Verdict)
     try:
         given = json.loads(body)
         return Verdict(given["verdict"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BadRequest(f'the body must be {{"verdict": "{words}"}}') from error
+        raise BadRequest(f"the body must be {bodies}") from error
 
 
 def _list(name: str, items: list[bytes]) -> bytes:

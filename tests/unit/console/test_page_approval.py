@@ -65,10 +65,18 @@ def test_a_rejected_plan_is_not_proposed_again() -> None:
 
 def test_what_does_not_wait_cannot_be_approved() -> None:
     played, api, approver, plan_id = proposed()
-    assert said(api, "p-other", b'{"verdict": "approve"}')[0] == 409
+    assert said(api, "p-other", b'{"verdict": "approve"}') == (404, "there is no plan 'p-other' among the last ones")
     said(api, plan_id, b'{"verdict": "approve"}')
     approver.carry_out(played.loop.desk)
-    assert said(api, plan_id, b'{"verdict": "reject"}')[0] == 409
+    words = f"plan {plan_id} does not wait for a person: it may be begun, or outdated"
+    assert said(api, plan_id, b'{"verdict": "reject"}') == (409, words)
+
+
+def test_a_plan_of_any_cluster_is_known_whichever_is_asked_for() -> None:
+    played, api, approver, plan_id = proposed()
+    played.loop.desk.withdraw(plan_id, "for a test")
+    with_another = Api(lambda: {"a-first": page_scene(passes=1).watcher, **api.clusters()}, approver)
+    assert said(with_another, plan_id, b'{"verdict": "approve"}')[0] == 409
 
 
 @pytest.mark.parametrize(("first", "second"), [("reject", "approve"), ("approve", "reject"), ("approve", "approve")])
@@ -117,7 +125,7 @@ def test_what_was_said_too_late_to_be_carried_out_is_told_at_the_end(verdict: st
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"verdict": "maybe"}', b"[]", b"\xff"])
 def test_a_verdict_is_one_of_two_words(body: bytes) -> None:
     _, api, _, plan_id = proposed()
-    assert said(api, plan_id, body) == (400, 'the body must be {"verdict": "approve or reject"}')
+    assert said(api, plan_id, body) == (400, 'the body must be {"verdict": "approve"} or {"verdict": "reject"}')
 
 
 def test_without_the_flag_nobody_approves() -> None:

@@ -26,7 +26,7 @@ OTHER_KIND = "StormRebalance"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is said of one StormTopology of a file, or of the file itself where it cannot be read."""
+    """What is said of one StormTopology of a file, or of the file itself where it cannot be read: one line."""
 
     path: Path
     words: str
@@ -78,7 +78,7 @@ def _check_file(path: Path) -> list[Checked]:
     ours = [document for document in documents if _is_ours(document)]
     if all(document is None for document in documents):
         ours = [None]
-    return [_check_document(path, document, names) for document in ours]
+    return [checked for document in ours for checked in _check_document(path, document, names)]
 
 
 def _is_ours(document: object) -> bool:
@@ -92,14 +92,17 @@ def _is_ours(document: object) -> bool:
     return kind == KIND or (document.get("apiVersion") == API_VERSION and kind != OTHER_KIND)
 
 
-def _check_document(path: Path, document: object, names: set[tuple[str | None, str]]) -> Checked:
-    """`names` are those (with their Nimbus) of the file's documents so far, and get this one's."""
+def _check_document(path: Path, document: object, names: set[tuple[str | None, str]]) -> list[Checked]:
+    """All that is wrong with it, or that nothing is.
+
+    `names` are those (with their Nimbus) of the file's documents so far, and get this one's.
+    """
     try:
         spec = parse_topology(document, base_folder=path.parent)
     except InvalidResource as error:
-        return Checked(path, str(error))
+        return [Checked(path, words) for words in (str(error), *error.others)]
     if (spec.nimbus, spec.name) in names:
-        return Checked(path, f"{spec.name} is described twice in this file; describe each topology once")
+        return [Checked(path, f"{spec.name} is described twice in this file; describe each topology once")]
     names.add((spec.nimbus, spec.name))
     paused = f"; it is paused by the annotation {PAUSED_ANNOTATION}, and left as it is" if spec.is_paused else ""
-    return Checked(path, f"{spec.name} is right{paused}", is_right=True)
+    return [Checked(path, f"{spec.name} is right{paused}", is_right=True)]

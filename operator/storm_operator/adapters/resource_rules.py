@@ -88,12 +88,18 @@ WITHOUT_TWIN = frozenset(
 
 
 def check_rules(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises `InvalidResource` for the first rule that `document`, valid by `schema` and with defaults, breaks."""
+    """Raises `InvalidResource` for the rules that `document`, valid by `schema` and with defaults, breaks."""
+    broken = list(_broken_rules(document, schema))
+    if broken:
+        raise InvalidResource(broken[0], broken[1:])
+
+
+def _broken_rules(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
     for path, value, rule in _rules_of(document, schema, ()):
         message = rule["message"]
         if message in TWINS and not TWINS[message](value):
             where = rule.get("fieldPath", "").removeprefix(".") or path_text(path)
-            raise InvalidResource(f"{where}: {message}; found {_found(value, message)}")
+            yield f"{where}: {message}; found {_found(value, message)}"
 
 
 def rule_messages(schema: Mapping[str, Any]) -> Iterator[str]:

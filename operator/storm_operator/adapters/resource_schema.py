@@ -29,7 +29,14 @@ TYPE_NAMES = {
 
 
 class InvalidResource(ValueError):
-    """A document that is not a valid StormTopology; the message names the field, the value and what would be right."""
+    """A document that is not a valid StormTopology; the message names the field, the value and what would be right.
+
+    `others` are as many more such messages, where more than one thing is known to be wrong.
+    """
+
+    def __init__(self, message: str, others: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.others = tuple(others)
 
 
 class UnreadableResource(InvalidResource):
@@ -51,15 +58,18 @@ def topology_schema() -> Mapping[str, Any]:
 
 
 def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises `InvalidResource` for the first of the mistakes that a schema of single fields can tell.
+    """Raises `InvalidResource` for the mistakes that a schema of single fields can tell, the worst of them first.
 
     And for a number that JSON does not have, and so no API server lets pass: no bound of a schema stops NaN.
     """
     _check_finite(document)
     problems = list(Draft202012Validator(schema).iter_errors(document))
-    problem = best_match(problems)
-    if problem is not None:
-        raise InvalidResource(_sentence(_misspelt(problem, problems) or problem))
+    worst = best_match(problems)
+    if worst is not None:
+        first = _sentence(_misspelt(worst, problems) or worst)
+        each = (best_match([problem]) for problem in problems if _misspelt(problem, problems) is None)
+        sentences = (_sentence(problem) for problem in each if problem is not None)
+        raise InvalidResource(first, dict.fromkeys(told for told in sentences if told != first))
 
 
 def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:

@@ -43,6 +43,35 @@ def test_what_is_wrong_is_named_and_the_others_are_checked_all_the_same(tmp_path
     assert "c.txt" not in done.output
 
 
+def test_all_that_is_wrong_with_one_is_said_each_thing_on_a_line_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(f"{BARE}  priorty: 1\n  priority: 1.5\n  scheduling: {{mode: Never, nope: 3}}\n", encoding="utf-8")
+    lines = [line.removeprefix(f"{file}: ") for line in checked(file).output.splitlines()]
+    assert [line.partition(";")[0] for line in sorted(lines)] == [
+        "spec.priority is 1.5: a whole number is right",
+        "spec.scheduling.mode is 'Never': one of Observe, Recommend, Enforce is right",
+        "spec.scheduling: unknown field nope",
+        "spec: unknown field priorty",
+    ]
+
+
+def test_all_rules_that_one_breaks_are_said(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    broken = "  jar: {path: x.jar, mainClass: A}\n  supervisors: {minimum: 5, maximum: 2}\n"
+    file.write_text(f"{BARE}{broken}", encoding="utf-8")
+    assert checked(file).output.splitlines() == [
+        f"{file}: spec: exactly one of spec.jar, spec.flux and spec.adopt is needed; found jar and adopt",
+        f"{file}: spec.supervisors: minimum must not be more than maximum; found minimum 5 and maximum 2",
+    ]
+
+
+def test_a_field_that_is_missing_since_it_is_misspelt_is_said_once(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(BARE.replace("adopt: {}", "jar: {path: x.jar, mainclass: A}"), encoding="utf-8")
+    (line,) = checked(file).output.splitlines()
+    assert line.startswith(f"{file}: spec.jar: unknown field mainclass; ")
+
+
 def test_other_kinds_are_left_alone_and_what_has_no_kind_is_not(tmp_path: Path) -> None:
     several = f"kind: ConfigMap\nnonsense: 1\n---\n---\n{RIGHT}\n---\nspec: {{}}\n"
     (tmp_path / "several.yaml").write_text(several, encoding="utf-8")

@@ -22,7 +22,7 @@ from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, storm
 from storm_operator.adapters.observer import SnapshotObserver
 from storm_operator.adapters.peer_calls import CallBook, NoBook, NotedConnection, NotedNodes
 from storm_operator.adapters.plan_store import PlanStore
-from storm_operator.adapters.storm_cluster import PlanJournal, StormCluster
+from storm_operator.adapters.storm_cluster import THE_ROOT, PlanJournal, StormCluster
 from storm_operator.adapters.submission import StormClientHome
 from storm_operator.adapters.worker_probe import AgentProbe
 from storm_operator.adapters.zookeeper import SERVERS_KEYS, ZooKeeperSession
@@ -43,7 +43,7 @@ class ClusterConnection:
     """Where one Storm cluster's parts are. `agents` gives URLs by supervisor host where they are not the usual ones.
 
     `match` narrows what `prometheus` is asked for to the cluster's series, e.g. `cluster="blue"`.
-    `nimbus_named_by` and `zookeeper_named_by` say what the addresses were read from, for errors.
+    `nimbus_named_by`, `zookeeper_named_by` and `root_named_by` say what these were read from, for errors.
     """
 
     nimbus: tuple[str, ...]
@@ -57,6 +57,7 @@ class ClusterConnection:
     storm_conf_dir: Path | None = None
     nimbus_named_by: str = SEEDS_KEYS
     zookeeper_named_by: str = SERVERS_KEYS
+    root_named_by: str = THE_ROOT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "storm_root", storm_root(self.storm_root))
@@ -162,7 +163,7 @@ def assemble(
     )
     session = ZooKeeperSession(connection.zookeeper, named_by=connection.zookeeper_named_by, gives_up=gives_up)
     nodes = HeldNodes(NotedNodes(session, book), confirm)
-    storm = StormCluster(client, nodes, connection.storm_root)
+    storm = StormCluster(client, nodes, connection.storm_root, connection.root_named_by)
     store = PlanStore(nodes, connection.storm_root)
 
     def targets() -> Mapping[str, str]:

@@ -71,7 +71,7 @@ def snapshot(
         client = NimbusClient(nimbus, named_by="--nimbus")
         check_zookeeper("--zookeeper", zookeeper)
         session = ZooKeeperSession(zookeeper, named_by="--zookeeper")
-        cluster = StormCluster(client, session, storm_root(root))
+        cluster = StormCluster(client, session, storm_root(root), "--storm-root")
         source = metrics_source(agent or (), prometheus, cluster.supervisor_ids, agent_port, match)
         specs = None if topologies is None else read_told_specs(topologies, nimbus, _say)
     except ValueError as error:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import requests
 
+from storm_operator.core.http_reasons import innermost
 from storm_operator.core.metrics_window import Sample, SeriesKey
 from storm_operator.core.prometheus_matrix import AGENTS_SERIES, parse_matrix, parse_vector
 from storm_operator.core.server_url import without_userinfo
@@ -88,6 +89,8 @@ def _ask(url: str, query: str, at_seconds: float, timeout_seconds: float) -> Any
         raise PrometheusError(
             f"answered {response.status_code} with something that is not JSON{_sent_on(response)}"
         ) from error
+    except requests.ConnectionError as error:
+        raise NoAnswer(f"did not answer: {innermost(error)}") from error
     except (requests.RequestException, ValueError) as error:  # the latter of a host that can be none
         raise NoAnswer(f"did not answer: {type(error).__name__}") from error
     if not isinstance(answer, dict) or answer.get("status") != "success":

@@ -296,6 +296,7 @@ def _connection(
         zookeeper=zookeeper,
         nimbus_named_by="--nimbus",
         zookeeper_named_by="--zookeeper",
+        root_named_by="--zookeeper-root",
         **others,
     )
 

@@ -37,6 +37,7 @@ SPARE_BYTES, SPARE_BYTES_PER_EXECUTOR = 4_000, 16
 """By so much a plan's record may grow while it is carried out: what it says, and a counter of its failures for each
 executor that had none before (10 bytes, packed)."""
 
+THE_ROOT = "its root"
 REFRESH_KEY = "task.refresh.poll.secs"
 DEFAULT_REFRESH_SECONDS = 10.0
 
@@ -52,12 +53,22 @@ class _Definition:
 
 
 class StormCluster:
-    """Reads the cluster from Nimbus and ZooKeeper and gives Nimbus its commands. Raises the adapters' errors."""
+    """Reads the cluster from Nimbus and ZooKeeper and gives Nimbus its commands. Raises the adapters' errors.
 
-    def __init__(self, client: NimbusClient, nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> None:
+    `root_named_by` is what `storm_root` was read from, for what is told of it.
+    """
+
+    def __init__(
+        self,
+        client: NimbusClient,
+        nodes: Nodes,
+        storm_root: str = DEFAULT_STORM_ROOT,
+        root_named_by: str = THE_ROOT,
+    ) -> None:
         self._client = client
         self._nodes = nodes
         self._storm_root = storm_root
+        self._root_named_by = root_named_by
         self._definitions: dict[str, _Definition] = {}
         self._supervisors: tuple[Supervisor, ...] = ()
         self._finishing: tuple[str, ...] = ()
@@ -94,8 +105,8 @@ class StormCluster:
         if self._supervisors or self._nodes.get(folder) is not None:
             return []
         return [
-            f"no Storm cluster is known under {self._storm_root} in ZooKeeper, where {folder} is not there: its root"
-            " must be Storm's storm.zookeeper.root"
+            f"no Storm cluster is known under {self._storm_root} in ZooKeeper, where {folder} is not there:"
+            f" {self._root_named_by} must be Storm's storm.zookeeper.root"
         ]
 
     def running(self) -> tuple[RunningTopology, ...]:

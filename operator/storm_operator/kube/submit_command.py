@@ -16,7 +16,6 @@ import typer
 import yaml
 
 from storm_operator.adapters.errors import AdapterError, SubmissionError, SubmissionFailed
-from storm_operator.adapters.http_reasons import innermost
 from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.adapters.submission import (
     FluxSubmission,
@@ -26,6 +25,7 @@ from storm_operator.adapters.submission import (
     submit_flux,
     submit_jar,
 )
+from storm_operator.core.http_reasons import innermost
 from storm_operator.core.server_url import without_userinfo
 
 DOWNLOAD_TIMEOUT_SECONDS = 60.0

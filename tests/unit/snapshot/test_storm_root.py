@@ -11,19 +11,22 @@ from storm_operator.assembly import ClusterConnection
 
 
 @pytest.mark.parametrize(
-    ("nodes", "problems"),
+    ("nodes", "named_by", "problems"),
     [
-        ({}, 1),
-        ({"/foo/supervisors": b""}, 0),
+        ({}, [], ["its root"]),
+        ({}, ["--storm-root"], ["--storm-root"]),
+        ({"/foo/supervisors": b""}, [], []),
     ],
 )
-def test_a_root_under_which_no_storm_cluster_is_known_is_named(nodes: dict[str, bytes], problems: int) -> None:
+def test_a_root_under_which_no_storm_cluster_is_known_is_named(
+    nodes: dict[str, bytes], named_by: list[str], problems: list[str]
+) -> None:
     client = Mock()
     client.cluster_info.return_value.topologies = []
     client.get_info.return_value = []
-    view = StormCluster(client, Mock(get=nodes.get, children=lambda _: []), "/foo").read_view({})
-    assert len(view.problems) == problems
-    assert all("no Storm cluster is known under /foo" in problem for problem in view.problems)
+    view = StormCluster(client, Mock(get=nodes.get, children=lambda _: []), "/foo", *named_by).read_view({})
+    words = "no Storm cluster is known under /foo in ZooKeeper, where /foo/supervisors is not there:"
+    assert list(view.problems) == [f"{words} {one} must be Storm's storm.zookeeper.root" for one in problems]
 
 
 @pytest.mark.parametrize(

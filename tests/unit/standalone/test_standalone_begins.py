@@ -298,6 +298,7 @@ def test_passes_are_over_before_the_cluster_is_left_in_order(tmp_path: Path, mon
 def test_errors_name_the_options_that_gave_the_addresses() -> None:
     connection = _connection(None, ["nimbus:6627"], "one:2181,two:2181/below")
     assert (connection.nimbus_named_by, connection.zookeeper_named_by) == ("--nimbus", "--zookeeper")
+    assert connection.root_named_by == "--zookeeper-root"
     assembly = assemble(connection, Recorder())
     assembly.close()
     session = ZooKeeperSession("127.0.0.1:1", timeout_seconds=0.2, named_by="--zookeeper")

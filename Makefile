@@ -29,11 +29,13 @@ demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node m
 
 PIPELINE_DEMO := build/pipeline-demo
 PIPELINE_MASTER ?= local[*]
-pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned from, and gone by: tables and a report in build/pipeline-demo (5 to 10 minutes)
+pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned from, and gone by: tables and a report in build/pipeline-demo (5 to 12 minutes)
 	rm -rf $(PIPELINE_DEMO)
 	@echo "== an hour that is recorded: loads step up to six times as high, the same each ten minutes, and a supervisor dies;"
 	@echo "   settings are tight on purpose (short CPU limits, a plain forecast), so that plans cost much and there is something to learn"
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
+	@echo "== what was recorded goes through ingest, traffic, profile, forecast, evaluate and report: each is named as it begins,"
+	@echo "   and may take minutes till it says what it has found"
 	$(BIN)/storm-pipeline run $(PIPELINE_DEMO) --master '$(PIPELINE_MASTER)' ingest traffic profile \
 	  "forecast --cycle 600 --bin 10 --theta 50 --valid-days 3650 --publish $(PIPELINE_DEMO)/profile.json" evaluate \
 	  "report --output $(PIPELINE_DEMO)/report"

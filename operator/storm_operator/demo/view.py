@@ -13,6 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from storm_operator.core.plan_record import PlanRecord
 from storm_operator.demo.recorder import Point, Recorder
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -21,6 +22,8 @@ SECONDS_BETWEEN_LINES = 30.0
 PICTURE_COLUMNS = 150
 HALF_A_PLAN_ID = len("p-20260101-")
 """A narrow console has it in two lines: the second tells plans of one hour apart."""
+COLUMNS_FOR_REASONS = 110
+"""In a narrower table reasons would be columns of single words: they stand below it."""
 FONT_FACES = re.compile(r"@font-face\s*{[^}]*}")
 
 
@@ -33,7 +36,7 @@ def render(recorder: Recorder, now_seconds: float, status: str) -> RenderableTyp
     if last is not None:
         parts += [_figures(recorder.points), _supervisors(last), Text(last.decision, style="cyan")]
     if recorder.plans:
-        parts.append(_plans(recorder))
+        parts.append(Plans(tuple(recorder.plans.values())))
     return Panel(Group(*parts), title=title, border_style="green")
 
 
@@ -75,8 +78,8 @@ def _in_a_line(point: Point) -> str:
     return ", ".join([*parts, f"supervisors in use: {point.supervisors_used}"])
 
 
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,.1f}"
+def _number(value: float | None, decimals: int = 1) -> str:
+    return "unknown" if value is None else f"{value:,.{decimals}f}"
 
 
 def _figures(points: Sequence[Point]) -> Table:
@@ -89,13 +92,13 @@ def _figures(points: Sequence[Point]) -> Table:
         _row(table, f"{name}: median latency, ms", [point.latency_p50_ms.get(name) for point in recent])
         _row(table, f"{name}: throughput, tuples/s", [point.throughput_per_second.get(name) for point in recent])
     _row(table, "between supervisors, tuples/s", [point.inter_supervisor_per_second for point in recent])
-    _row(table, "supervisors in use", [float(point.supervisors_used) for point in recent])
+    _row(table, "supervisors in use", [float(point.supervisors_used) for point in recent], decimals=0)
     return table
 
 
-def _row(table: Table, name: str, values: Sequence[float | None]) -> None:
+def _row(table: Table, name: str, values: Sequence[float | None], decimals: int = 1) -> None:
     now = values[-1] if values else None
-    table.add_row(name, _number(now), Course(values))
+    table.add_row(name, _number(now, decimals), Course(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,23 +131,39 @@ def _supervisors(point: Point) -> Table:
     return table
 
 
-def _plans(recorder: Recorder) -> Table:
-    table = Table(title="plans", title_justify="left", box=None, pad_edge=False)
-    table.add_column("plan", overflow="fold", min_width=HALF_A_PLAN_ID)
-    for heading in ("state", "moves", "restarts", "kept", "in force, s", "why"):
-        table.add_column(heading)
-    for record in recorder.plans.values():
-        seconds = record.seconds_to_in_force
-        table.add_row(
-            record.plan.id,
-            record.state.value,
-            str(len(record.plan.moves)),
-            str(len(record.plan.started_workers)),
-            "" if record.workers_kept is None else str(record.workers_kept),
-            "" if seconds is None else f"{seconds:.1f}",
-            record.message or record.plan.reason,
-        )
-    return table
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """A row for each plan; why it was made, or what became of it, at its end where there is room, else below."""
+
+    records: Sequence[PlanRecord]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        has_room = options.max_width >= COLUMNS_FOR_REASONS
+        table = Table(title="plans", title_justify="left", box=None, pad_edge=False)
+        table.add_column("plan", overflow="fold", min_width=HALF_A_PLAN_ID)
+        for heading in ("state", "moves", "restarts", "kept", "in force, s", *(["why"] if has_room else [])):
+            table.add_column(heading)
+        for record in self.records:
+            table.add_row(*_of_plan(record), *([_why(record)] if has_room else []))
+        yield table
+        if not has_room:
+            yield from (Text(f"{record.plan.id}: {_why(record)}") for record in self.records)
+
+
+def _of_plan(record: PlanRecord) -> tuple[str, ...]:
+    seconds = record.seconds_to_in_force
+    return (
+        record.plan.id,
+        record.state.value,
+        str(len(record.plan.moves)),
+        str(len(record.plan.started_workers)),
+        "" if record.workers_kept is None else str(record.workers_kept),
+        "" if seconds is None else f"{seconds:.1f}",
+    )
+
+
+def _why(record: PlanRecord) -> str:
+    return record.message or record.plan.reason
 
 
 def picture(recorder: Recorder, headline: str) -> str:

@@ -167,6 +167,27 @@ def test_plans_are_told_apart_in_a_narrow_console() -> None:
     assert [f"-000{number}" in text for number in (1, 2)] == [True, True]
 
 
+@pytest.mark.parametrize(("width", "lines"), [(80, 4), (150, 2)])
+def test_why_a_plan_was_made_has_the_whole_width_of_a_narrow_console(width: int, lines: int) -> None:
+    """A heading, the plan, and its reason: two lines of 80 columns, or what is left of the plan's in a wide one."""
+    seen = recorder()
+    seen.plans.clear()
+    made = plan("p-20260101-120000-0001")
+    seen.on_record(plan_record(of=replace(made, reason="network 12,345 to 1,234 tuple-ms/s; " + "moved " * 6)))
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(render(seen, 1005.0, "watching"))
+    told = console.export_text().partition(" plans")[2].rstrip().splitlines()[1:-1]
+    assert len(told) == lines
+    assert sum("0001" in line for line in told) == {80: 2, 150: 1}[width]
+
+
+def test_supervisors_are_counted_in_whole_numbers() -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(render(recorder(), 1005.0, "watching"))
+    (row,) = [line for line in console.export_text().splitlines() if "supervisors in use" in line]
+    assert row.split()[4].isdigit(), row
+
+
 def test_a_log_has_a_line_for_each_status_and_one_each_half_minute() -> None:
     said: list[str] = []
     lines, seen = PlainLines(said.append), recorder()

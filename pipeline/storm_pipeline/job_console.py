@@ -19,7 +19,32 @@ class JobConsole(Console):
         give_up_stdout()
 
     def status(self, status: RenderableType, **more: Any) -> Status:
+        if not self.is_terminal:
+            return StatusInLines(status, self)
         return super().status(escape(status) if isinstance(status, str) else status, **more)
+
+
+class StatusInLines(Status):
+    """For logs, in which nothing moves: each state in a line of its own, as it begins. Bars are left out."""
+
+    def __init__(self, status: RenderableType, console: Console) -> None:
+        super().__init__("", console=console)
+        self.status = status
+
+    def start(self) -> None:
+        self._say()
+
+    def update(self, status: RenderableType | None = None, **_: Any) -> None:
+        if status is not None and status != self.status:
+            self.status = status
+            self._say()
+
+    def stop(self) -> None:
+        """Nothing moves that would have to end."""
+
+    def _say(self) -> None:
+        if isinstance(self.status, str):
+            self.console.print(f"{self.status} ...", soft_wrap=True, markup=False)
 
 
 def job_console() -> Console:

@@ -22,6 +22,6 @@ def test_a_job_whose_reader_has_gone_does_its_work() -> None:
     ) as job:
         assert job.stdout is not None
         assert job.stderr is not None
-        assert job.stdout.readline() == "0 rows kept\n"
+        assert (job.stdout.readline(), job.stdout.readline()) == ("it works ...\n", "0 rows kept\n")
         job.stdout.close()
         assert (job.stderr.read(), job.wait()) == ("all is done\n", 0)

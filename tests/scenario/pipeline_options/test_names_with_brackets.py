@@ -18,4 +18,4 @@ def test_a_name_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     with console.status(f"profile of {NAME}"):
         console.print(NAME)
         console.print(table)
-    assert capsys.readouterr().out.count(NAME) == 3
+    assert capsys.readouterr().out.count(NAME) == 4

@@ -39,12 +39,14 @@ class HistorySettings:
 
 
 def insist_on_plain(cluster: str) -> None:
-    """`NoHistory` where a cluster's name has other letters than ASCII's.
+    """`NoHistory` where a cluster's name has other letters than ASCII's, or leads out of its folder.
 
     It becomes a folder's name, in which they are escaped byte by byte, and Spark would read a letter for each byte.
     """
     if not cluster.isascii():
         raise NoHistory(f"the name of a cluster in the history is of ASCII characters, which {cluster!r} is not")
+    if cluster in (".", ".."):
+        raise NoHistory(f"the name of a cluster in the history is one that a folder can have, which {cluster!r} is not")
 
 
 def start_recorder(

@@ -59,7 +59,8 @@ def report(
 
 def folder_of(cluster: str, output: str) -> str:
     """Of one of several clusters: no two names have the same, and none is of more than one part."""
-    return f"{output.rstrip('/')}/{quote(cluster, safe=':')}"
+    folder = "%2E" * len(cluster) if cluster in (".", "..") else quote(cluster, safe=":")
+    return f"{output.rstrip('/')}/{folder}"
 
 
 def run(spark: SparkSession, lake: Lake, cluster: str, folder: str) -> str:

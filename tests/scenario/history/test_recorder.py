@@ -23,6 +23,7 @@ from storm_operator.core.snapshot import ClusterSnapshot, Completeness
 from storm_operator.history import recorder as recorder_module
 from storm_operator.history.files import Files
 from storm_operator.history.recorder import DirectRecorder, Recorder
+from storm_operator.history.settings import NoHistory, insist_on_plain
 from storm_operator.history.store import HistoryStore, Limits
 from storm_operator.loop_ports import PassReport, report_of_unseen
 from storm_operator.simulated_loop import SimulatedStage
@@ -472,3 +473,9 @@ def test_a_clock_that_was_set_back_while_a_plan_came_into_force_makes_its_times_
     recorder.close()
     (row,) = rows(tmp_path, "plans")
     assert (row["seconds_to_in_force"], row["seconds_to_running"]) == (None, None)
+
+
+@pytest.mark.parametrize("name", [".", "..", "Köln"])
+def test_no_cluster_has_a_name_that_would_lead_out_of_its_folder_or_be_read_as_another(name: str) -> None:
+    with pytest.raises(NoHistory, match="the name of a cluster in the history is "):
+        insist_on_plain(name)

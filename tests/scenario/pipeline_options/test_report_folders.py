@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from storm_pipeline.jobs.report import folder_of
 
 
 def test_no_two_clusters_share_a_folder() -> None:
-    names = ("a/b", "a-b", "a b", "a%2Fb", "a+b", "a", "b")
-    folders = {folder_of(name, "report/") for name in names}
+    names = ("a/b", "a-b", "a b", "a%2Fb", "a+b", "a", "b", ".", "..")
+    folders = {posixpath.normpath(folder_of(name, "report/")) for name in names}
     assert len(folders) == len(names)
     assert {folder.rpartition("/")[0] for folder in folders} == {"report"}
 

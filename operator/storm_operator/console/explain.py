@@ -134,7 +134,7 @@ def _cpu(topology: TopologyView, view: PassView) -> tuple[str, ...]:
     if topology.is_held_to_limits:
         bound = f"are held to {figure(total([one.limit_millicores for one in own]))}"
     else:
-        bound = f"may need {figure(total([one.demand_millicores for one in own]))}"
+        bound = f"would get {figure(total([one.demand_millicores for one in own]))} as CPU limits"
     sentences = [f"Its executors use {used} millicores and {bound}{_tightest(own)}."]
     if topology.asks_for_limits and not topology.is_held_to_limits:
         sentences.append("They are not all held to the CPU limits that are asked for.")

@@ -71,7 +71,7 @@ def test_executors_are_held_to_their_limits_and_not_to_what_they_need() -> None:
         return found.parts[0].sentences[2]
 
     assert f"millicores and are held to {figure(30.0 * len(executors))}." in cpu(is_held=True)
-    assert f"millicores and may need {figure(200.0 * len(executors))}." in cpu(is_held=False)
+    assert f"millicores and would get {figure(200.0 * len(executors))} as CPU limits." in cpu(is_held=False)
 
 
 def test_what_is_missing_is_named() -> None:

@@ -93,7 +93,7 @@ def _is_ours(document: object) -> bool:
 
 
 def _check_document(path: Path, document: object, names: set[tuple[str | None, str]]) -> list[Checked]:
-    """All that is wrong with it, or that nothing is.
+    """What is wrong with it (mistakes of single fields, else what does not go together), or that nothing is.
 
     `names` are those (with their Nimbus) of the file's documents so far, and get this one's.
     """

@@ -35,6 +35,8 @@ from storm_operator.simulator.model import (
 FIRST_PORT = 6700
 MOST_SUPERVISORS = 10_000
 MOST_SLOTS = 1_000
+MOST_PAIRS = 500_000
+"""Of two zones of 700 supervisors each; they are a second and 150 MB."""
 CAPACITY = number("a number of 50 or more, up to 1,000,000,000,", lambda value: 50.0 <= value <= 1e9)
 """As `storm-operator local` has it: with less no JVM starts."""
 SUPERVISOR_FIELDS = ("count", "capacityMillicores", "slots", "availability", "threadSpeed")
@@ -45,7 +47,7 @@ TIMING_FIELDS: Mapping[str, tuple[str, Reader]] = {
     "noticeSeconds": ("notice_seconds", NOT_NEGATIVE),
     "workerStartSeconds": ("worker_start_seconds", NOT_NEGATIVE),
     "spoutPauseSeconds": ("spout_pause_seconds", NOT_NEGATIVE),
-    "schedulingSeconds": ("scheduling_seconds", POSITIVE),
+    "schedulingSeconds": ("scheduling_seconds", number("a number of 0.1 or more", lambda value: value >= 0.1)),
     "supervisorTimeoutSeconds": ("supervisor_timeout_seconds", POSITIVE),
 }
 """What the simulator calls them, and their readers."""
@@ -91,13 +93,16 @@ def _supervisor_groups(given: object) -> Sequence[tuple[Mapping[str, Any], str]]
 def read_distances(given: Mapping[str, Any], supervisors: Sequence[SimulatedSupervisor]) -> Distances:
     """`roundTripMs` between any two, but for the pairs that `distances` names; of one that it names twice the last."""
     names = {supervisor.id: None for supervisor in supervisors}
-    round_trip_ms: dict[tuple[str, str], float] = {}
+    pairs, round_trip_ms = 0, dict[tuple[str, str], float]()
     for at, one in enumerate(read(given, "distances", sequence, ())):
         where = f"distances[{at}]"
         told = mapping(one, where)
         only(told, DISTANCE_FIELDS, where)
         pair_ms = required(told, "roundTripMs", NOT_NEGATIVE, where)
         heres, theres = (_some_of(names, told.get(end), f"{where}.{end}") for end in ("from", "to"))
+        pairs += len(heres) * len(theres)
+        if pairs > MOST_PAIRS:
+            raise InvalidScenario(f"{where}: up to {MOST_PAIRS:,} pairs may have a distance of their own")
         for here, there in itertools.product(heres, theres):
             if here == there:
                 raise InvalidScenario(f"{where}: {here} is in both from and to: two supervisors are right")

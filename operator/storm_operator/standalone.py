@@ -24,7 +24,7 @@ FIRST_TRIES_SECONDS = 2.0
 Say = Callable[[str], None]
 
 
-ENDING = "ending after this pass, and a plan that is being put in force; Ctrl-C again waits for neither"
+ENDING = "ending once a pass, or a plan that is being put in force, is through; Ctrl-C again waits for neither"
 
 PassEnded = Callable[[float, bool, int, float], None]
 """Told of each pass: seconds, whether a peer was in its way, topologies that are managed, seconds of a period."""
@@ -181,33 +181,51 @@ class Patience:
     stop: threading.Event
     being_moved: Callable[[], object] = lambda: ()
     """Topologies of a plan that has begun."""
+    is_recovering: bool = False
+    """Whether nobody knows yet which plan an earlier life has left half done."""
     passes_are_over: bool = False
     """What comes then leaves the cluster in order."""
 
     def is_over(self) -> bool:
-        return self.stop.is_set() and not self.passes_are_over and not self.being_moved()
+        is_half_done = self.is_recovering or self.passes_are_over or self.being_moved()
+        return self.stop.is_set() and not is_half_done
 
     def end_passes(self) -> None:
         self.passes_are_over = True
 
 
-def say_when_ending(stop: threading.Event, say: Say) -> None:
+class Stop(threading.Event):
+    """Set once no further pass is to begin; `is_asked_for` where a signal has said so."""
+
+    is_asked_for = False
+
+
+@contextmanager
+def saying_when_asked_to_end(stop: Stop, say: Say) -> Iterator[None]:
     """Says at once that an end was heard of. In a thread: a signal may come in the midst of another sentence."""
 
     def wait_and_say() -> None:
         stop.wait()
-        say(ENDING)
+        if stop.is_asked_for:
+            say(ENDING)
 
-    threading.Thread(target=wait_and_say, name="ending", daemon=True).start()
+    told = threading.Thread(target=wait_and_say, name="ending", daemon=True)
+    told.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        told.join()
 
 
-def stop_on_signals() -> threading.Event:
+def stop_on_signals() -> Stop:
     """An event that Ctrl-C, SIGTERM and the end of the terminal set; a second Ctrl-C interrupts at once."""
-    stop = threading.Event()
+    stop = Stop()
 
     def on_signal(number: int, _: object) -> None:
         if stop.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
+        stop.is_asked_for = True
         stop.set()
 
     signal.signal(signal.SIGINT, on_signal)

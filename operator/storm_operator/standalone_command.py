@@ -37,7 +37,14 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener, report_of_unseen
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
-from storm_operator.standalone import AroundPasses, Patience, last_words, run_forever, say_when_ending, stop_on_signals
+from storm_operator.standalone import (
+    AroundPasses,
+    Patience,
+    last_words,
+    run_forever,
+    saying_when_asked_to_end,
+    stop_on_signals,
+)
 from storm_operator.suspended_here import SuspendedHere
 from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
@@ -130,10 +137,10 @@ def standalone(
     )
     stop = stop_on_signals()
     say, patience = say_on_stdout(on_closed=stop.set), Patience(stop)
-    say_when_ending(stop, say)
     _say_what_is_no_profile_yet(profile, say)
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
+        until_ended.enter_context(saying_when_asked_to_end(stop, say))
         lock = until_ended.enter_context(_lock(connection, stop.set, patience, say))
         terminal = TerminalListener(say, NOBODY_CAN_APPROVE if page_approval else NOBODY_MAY_APPROVE)
         listeners: list[Listener] = [terminal]
@@ -182,10 +189,12 @@ def standalone(
             """Only a cluster whose ZooKeeper and Nimbus answer is managed, and that nobody else manages."""
             lock.take()
             assembly.client.leader(patience_seconds=0.0)  # tried again soon, once it is said what is in the way
+            patience.is_recovering = True
             suspended.recall()
             say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C leaves topologies running")
 
         def before() -> None:
+            patience.is_recovering = False
             suspended.keep()
             page.carry_out(loop.desk)
 

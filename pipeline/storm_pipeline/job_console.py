@@ -21,7 +21,18 @@ class JobConsole(Console):
     def status(self, status: RenderableType, **more: Any) -> Status:
         if not self.is_terminal:
             return StatusInLines(status, self)
-        return super().status(escape(status) if isinstance(status, str) else status, **more)
+        return PlainStatus(_as_it_stands(status), console=self, **more)
+
+
+def _as_it_stands(text: RenderableType) -> RenderableType:
+    return escape(text) if isinstance(text, str) else text
+
+
+class PlainStatus(Status):
+    """Brackets in what it says are no markup."""
+
+    def update(self, status: RenderableType | None = None, **more: Any) -> None:
+        super().update(None if status is None else _as_it_stands(status), **more)
 
 
 class StatusInLines(Status):

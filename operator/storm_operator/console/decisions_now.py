@@ -9,10 +9,13 @@ from storm_operator.core.decision import HoldReason, Plan
 from storm_operator.core.plan_record import PlanRecord, PlanState
 
 SAYS_MORE = (HoldReason.APPLYING, HoldReason.CLUSTER_UNREACHABLE)
-"""Holds that say more of a plan that is being applied than that it is: it was cut short, or a peer is in its way."""
+"""Holds that say more of a plan than that it is being applied, if told since it began: it was cut short, or a peer is
+in its way. Those of before are about another plan."""
 
 
-def decisions_now(told: tuple[DecisionView, ...], records: Iterable[PlanRecord]) -> tuple[DecisionView, ...]:
+def decisions_now(
+    told: tuple[DecisionView, ...], told_at_seconds: float, records: Iterable[PlanRecord]
+) -> tuple[DecisionView, ...]:
     """`told` by the last pass, with those of `records` that are being applied before them: the first one counts.
 
     A pass is told when it ends, which is when its plan is in force: until then what the pass before decided about the
@@ -21,7 +24,8 @@ def decisions_now(told: tuple[DecisionView, ...], records: Iterable[PlanRecord])
     applied = (
         record.plan
         for record in records
-        if record.state is PlanState.APPLYING and not any(_says_more(one, record.plan) for one in told)
+        if record.state is PlanState.APPLYING
+        and not (told_at_seconds >= record.started_at_seconds and any(_says_more(one, record.plan) for one in told))
     )
     return (*map(_of_applied, applied), *told)
 

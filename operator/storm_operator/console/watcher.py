@@ -99,7 +99,8 @@ class Seen:
     @property
     def view_now(self) -> PassView:
         """`view`, with the plans that are being applied in place of what its pass decided about their topologies."""
-        now = decisions_now(self.view.decisions, (known.record for known in self.plans))
+        records = (known.record for known in self.plans)
+        now = decisions_now(self.view.decisions, self.view.at_seconds, records)
         return self.view if now == self.view.decisions else replace(self.view, decisions=now)
 
     def plan(self, plan_id: str) -> KnownPlan | None:

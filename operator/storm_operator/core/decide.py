@@ -158,7 +158,9 @@ def _too_little_seen(change: ProposedChange, periods: int, least_periods: int) -
 
 
 def _newcomers_first(change: ProposedChange, snapshot: ClusterSnapshot, least_periods: int) -> Hold | None:
-    """What a move saves is known once that is which it brings executors beside."""
+    """What a move saves is known once that is which it brings executors beside. What mends something does not wait."""
+    if change.trouble is not None:
+        return None
     why = why_newcomers_come_first(change, snapshot, least_periods)
     return Hold(HoldReason.WARMING_UP, f"{why} (proposed: {change.what_moves})") if why else None
 

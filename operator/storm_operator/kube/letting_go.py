@@ -51,17 +51,18 @@ class LettingGo:
             self.gone.add(one.uid)
         elif not present.is_leaving:
             refused = Concern(KILL_REFUSED, one.uid, frozenset({spec.name}))
-            self.concerns.attempt(
+            killed = self.concerns.attempt(
                 refused,
-                lambda: self._kill(spec, present.id, assembly),
+                lambda: self._kill(spec, assembly),
                 lambda reason, message: self.tell(spec.name, reason, message, True),
             )
+            if killed:
+                # Its plan holds it until it has finished: without that, Nimbus' other scheduler would move its workers.
+                assembly.loop.applier.limits.lift(present.id)
 
-    def _kill(self, spec: TopologySpec, topology_id: str, assembly: Assembly) -> None:
+    def _kill(self, spec: TopologySpec, assembly: Assembly) -> None:
         self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
         assembly.storm.kill(spec.name, spec.kill_wait_seconds)
-        # Its plan holds it until it has finished: without that, Nimbus' other scheduler would move its workers.
-        assembly.loop.applier.limits.lift(topology_id)
 
 
 def _forget_all_of(name: str, assembly: Assembly) -> None:

@@ -23,10 +23,10 @@ def test_on_a_terminal_it_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     screen = io.StringIO()
     console = JobConsole(file=screen, force_terminal=True, highlight=False, markup=False)
-    with console.status("ingest of [blue]"):
-        pass
+    with console.status("ingest of [blue]") as status:
+        status.update("ingest of [/red]")
     shown = screen.getvalue()
-    assert "ingest of [blue]" in shown
+    assert "ingest of [/red]" in shown
     assert "..." not in shown
 
 

@@ -79,6 +79,12 @@ def test_a_plan_keeps_the_example_within_one_of_its_zones() -> None:
     assert together.latency_mean_ms < apart.latency_mean_ms - 0.5 * 8.0
 
 
+def test_so_many_distances_that_nothing_would_be_seen_for_minutes_are_refused() -> None:
+    names = [f"supervisor-{number}" for number in range(1, 1501)]
+    with pytest.raises(InvalidScenario, match="up to 500,000 pairs may have a distance of their own"):
+        scenario(supervisors=1500, distances=[{"from": names[:750], "to": names[750:], "roundTripMs": 8}])
+
+
 def test_storm_takes_as_long_as_the_file_says_and_else_as_a_real_one() -> None:
     told = {"workerStartSeconds": 20, "supervisorTimeoutSeconds": 60}
     assert scenario(timings=told).scenario.model.timings == Timings(
@@ -90,7 +96,7 @@ def test_storm_takes_as_long_as_the_file_says_and_else_as_a_real_one() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"schedulingSeconds": 0}, "timings.schedulingSeconds is 0: a number of more than 0 is right"),
+        ({"schedulingSeconds": 0}, "timings.schedulingSeconds is 0: a number of 0.1 or more is right"),
         ({"workerStartSeconds": "6s"}, "timings.workerStartSeconds is '6s': a number of 0 or more is right"),
         (3, "timings is 3: a mapping is right"),
     ],
@@ -102,7 +108,7 @@ def test_what_is_wrong_in_timings_is_named(given: object, message: str) -> None:
 
 
 def test_all_of_them_may_be_as_short_as_can_be() -> None:
-    shortest = {"noticeSeconds": 0, "workerStartSeconds": 0, "spoutPauseSeconds": 0, "schedulingSeconds": 0.001}
+    shortest = {"noticeSeconds": 0, "workerStartSeconds": 0, "spoutPauseSeconds": 0, "schedulingSeconds": 0.1}
     dies = [{"kind": "dies", "supervisor": "supervisor-1", "atSeconds": 30, "untilSeconds": 60}]
     report = alone(timings={**shortest, "supervisorTimeoutSeconds": 0.001}, faults=dies)
     assert report.sums.acked > 0.9 * report.sums.offered

@@ -89,16 +89,23 @@ def held(reason: HoldReason, *topologies: str) -> DecisionView:
     [held(HoldReason.APPLYING, "words"), held(HoldReason.CLUSTER_UNREACHABLE, "words"), held(HoldReason.APPLYING)],
 )
 def test_why_a_plan_that_was_cut_short_is_not_in_force_yet_is_told(told: DecisionView) -> None:
-    assert decisions_now((told,), [APPLIED]) == (told,)
+    assert decisions_now((told,), APPLIED.started_at_seconds, [APPLIED]) == (told,)
+
+
+def test_a_hold_of_before_the_plan_is_about_another_one() -> None:
+    """As where it waited for another group's plan, and began when that was verified."""
+    told = held(HoldReason.APPLYING, "words")
+    first, *rest = decisions_now((told,), APPLIED.started_at_seconds - 10.0, [APPLIED])
+    assert (first.plan_id, rest) == (APPLIED.plan.id, [told])
 
 
 def test_what_waits_for_another_topology_says_nothing_of_the_plan() -> None:
     told = held(HoldReason.APPLYING, "others")
-    first, *rest = decisions_now((told,), [APPLIED])
+    first, *rest = decisions_now((told,), APPLIED.started_at_seconds, [APPLIED])
     assert (first.plan_id, rest) == (APPLIED.plan.id, [told])
 
 
 @pytest.mark.parametrize("state", [state for state in PlanState if state is not PlanState.APPLYING])
 def test_a_plan_that_waits_or_is_in_force_is_not_being_applied(state: PlanState) -> None:
     told = held(HoldReason.COOL_DOWN, "words")
-    assert decisions_now((told,), [replace(APPLIED, state=state)]) == (told,)
+    assert decisions_now((told,), APPLIED.started_at_seconds, [replace(APPLIED, state=state)]) == (told,)

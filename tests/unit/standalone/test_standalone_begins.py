@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import socket
 import threading
 from collections.abc import Callable
@@ -30,7 +29,15 @@ from storm_operator.core.settings import ApplyMethod
 from storm_operator.demo.recorder import Recorder
 from storm_operator.history.settings import HistorySettings
 from storm_operator.lifecycle_manager import LifecycleManager
-from storm_operator.standalone import ENDING, AroundPasses, Patience, last_words, run_forever, say_when_ending
+from storm_operator.standalone import (
+    ENDING,
+    AroundPasses,
+    Patience,
+    Stop,
+    last_words,
+    run_forever,
+    saying_when_asked_to_end,
+)
 from storm_operator.standalone_command import (
     NOBODY_CAN_APPROVE,
     NOBODY_MAY_APPROVE,
@@ -135,7 +142,7 @@ def test_an_agent_without_a_path_is_asked_for_its_metrics() -> None:
 
 
 def test_what_others_wrote_is_said_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = threading.Event()
+    ended = Stop()
     ended.set()
     monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
     monkeypatch.setattr("storm_operator.assembly.LOCK_ANSWER_SECONDS", 0.1)
@@ -153,7 +160,7 @@ def test_what_others_wrote_is_said_as_it_stands(tmp_path: Path, monkeypatch: pyt
 def test_what_is_no_profile_is_said_before_anything_is_managed(
     is_folder: bool, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = threading.Event()
+    ended = Stop()
     ended.set()
     monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
     notes = tmp_path / "notes.md"
@@ -172,7 +179,7 @@ def test_what_is_no_profile_is_said_before_anything_is_managed(
 def test_a_folder_without_topologies_is_told_once(
     file: str, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = threading.Event()
+    ended = Stop()
     ended.set()
     monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
     monkeypatch.setattr("storm_operator.assembly.LOCK_ANSWER_SECONDS", 0.1)
@@ -189,7 +196,7 @@ def test_a_folder_without_topologies_is_told_once(
 def test_that_nobody_can_approve_a_plan_is_told_also_where_the_page_is_not_served(
     is_taken: bool, may_approve: bool, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended, listeners = threading.Event(), list[TerminalListener]()
+    ended, listeners = Stop(), list[TerminalListener]()
     ended.set()
 
     def listen(*given: Any) -> TerminalListener:
@@ -229,7 +236,7 @@ TWO_SEEDS = ["--nimbus", "one:1", "--nimbus", "two:1", "--zookeeper", "127.0.0.1
 
 
 def test_told_to_end_it_waits_for_no_nimbus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = threading.Event()
+    ended = Stop()
     nimbuses = NobodyAnswers(on_try=ended.set)
     monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
     monkeypatch.setattr(ManagerLock, "take", lambda _: None)
@@ -240,7 +247,7 @@ def test_told_to_end_it_waits_for_no_nimbus(tmp_path: Path, monkeypatch: pytest.
     assert "ended; nothing was managed" in done.output
 
 
-class EndsAtTheFirstPause(threading.Event):
+class EndsAtTheFirstPause(Stop):
     def wait(self, timeout: float | None = None) -> bool:
         if timeout is not None:  # else who says that it ends
             self.set()
@@ -278,11 +285,28 @@ def test_what_must_not_be_left_half_done_is_waited_for_also_at_the_end() -> None
     assert not patience.is_over(), "limits are lifted then"
 
 
-def test_that_it_ends_is_said_when_it_is_told_so() -> None:
-    stop, said = threading.Event(), queue.Queue[str]()
-    say_when_ending(stop, said.put)
+def test_that_it_ends_is_said_when_it_is_told_so_and_before_the_last_words() -> None:
+    for _ in range(50):
+        stop, said = Stop(), list[str]()
+        with saying_when_asked_to_end(stop, said.append):
+            stop.is_asked_for = True
+            stop.set()
+        said.append("ended")
+        assert said == [ENDING, "ended"]
+
+
+def test_an_end_that_nobody_asked_for_is_not_told_as_one() -> None:
+    """As where another manager has taken over."""
+    stop, said = Stop(), list[str]()
+    with saying_when_asked_to_end(stop, said.append):
+        stop.set()
+    assert said == []
+
+
+def test_what_an_earlier_life_left_half_done_is_waited_for() -> None:
+    stop = threading.Event()
     stop.set()
-    assert said.get(timeout=60) == ENDING
+    assert not Patience(stop, is_recovering=True).is_over()
 
 
 def test_passes_are_over_before_the_cluster_is_left_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ class NimbusClient:
     methods raise `NimbusUnreachable`, `NotLeader` or `NotAuthorized`; those that name a topology, `TopologyNotAlive`.
     `named_by` is what the seeds were read from, for errors. `confirm` is called before each attempt to change a
     topology, and what it raises ends the call: one that was repeated for long must not follow another manager's deeds.
-    Once `gives_up`, failed attempts are not repeated, whatever the patience.
+    Once `gives_up`, a failed attempt is not repeated, whatever the patience, but where a kept connection broke.
 
     A call whose connection breaks before its answer is repeated, so a rebalance, activation or kill may reach Nimbus
     twice. That is harmless, but a repeated kill can find the topology gone: take `TopologyNotAlive` as done there.

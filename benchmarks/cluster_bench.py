@@ -12,6 +12,7 @@ from eventually import PATIENCE_SECONDS, eventually
 from storm_operator.adapters.metrics.page import fetch_text
 from storm_operator.adapters.metrics.scrape import parse_metrics
 from storm_operator.assembly import Assembly, assemble, new_plan_id
+from storm_operator.connection_options import connection_of
 from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.latency_histogram import quantile
 from storm_operator.core.model import Assignment, Supervisor, WorkerSlot
@@ -22,7 +23,6 @@ from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import JarSource, TopologySpec
 from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
-from storm_operator.standalone_command import connection_of
 
 PASS_SECONDS = 3.0
 MEASURED_SECONDS = 120.0

@@ -18,12 +18,12 @@ from eventually import eventually
 from rich.console import Console
 
 from storm_operator.assembly import assemble
+from storm_operator.connection_options import connection_of
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.scenario import WORKLOADS
 from storm_operator.local.build import plugin_jar, workloads_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterSpec
-from storm_operator.standalone_command import connection_of
 
 FILE = """
 apiVersion: storm-operator.dev/v1alpha1

@@ -12,6 +12,7 @@ from eventually import eventually
 
 from storm_operator.adapters.submission import JarSubmission, submit_jar
 from storm_operator.assembly import Assembly, assemble
+from storm_operator.connection_options import connection_of
 from storm_operator.control_loop import PassReport
 from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.lifecycle import RunningTopology, by_name
@@ -19,7 +20,6 @@ from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.local.cluster import LocalCluster
-from storm_operator.standalone_command import connection_of
 
 UNKNOWN = Outcome(None, None, None, None, None)
 

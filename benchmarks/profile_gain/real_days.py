@@ -24,6 +24,7 @@ from profile_gain.learning import Arrivals, learn, profile_of
 from rich.console import Console
 
 from storm_operator.assembly import Assembly, assemble
+from storm_operator.connection_options import connection_of
 from storm_operator.core.learned_profile import LearnedProfile, ProfileReading
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Forecast, Mode, ResourceSettings
@@ -35,7 +36,6 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterSpec
 from storm_operator.loop_ports import Audience, PassReport
 from storm_operator.simulator.daily_load import DailyLoad
-from storm_operator.standalone_command import connection_of
 from storm_pipeline.models.backtest import Series
 
 BASELINE, LEARNED = "plain", "learned"

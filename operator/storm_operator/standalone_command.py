@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.manager_lock import ManagedByAnother, ManagerLock
-from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.adapters.resources import SUFFIXES
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble, manager_lock
+from storm_operator.connection_options import agents_from, connection_from, prometheus_from
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.control_loop import PassReport
 from storm_operator.core.learned_profile import NoProfile
-from storm_operator.core.server_url import check_address, check_zookeeper, checked_url
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.folders import is_folder
@@ -33,8 +32,6 @@ from storm_operator.history.settings import (
     start_recorder,
 )
 from storm_operator.http_listening import HttpServer
-from storm_operator.local.cluster import LocalCluster
-from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener, report_of_unseen
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
 from storm_operator.standalone import (
@@ -51,16 +48,6 @@ from storm_operator.topology_folder import TopologyFolder
 
 NOBODY_MAY_APPROVE = "plans that wait can be approved on the page only, with --page-approval"
 NOBODY_CAN_APPROVE = "plans that wait can be approved on the page only, which is not served"
-ADDRESSES = {
-    "--zookeeper-root": "storm_root",
-    "--agent": "agents",
-    "--agent-port": "agent_port",
-    "--prometheus": "prometheus",
-    "--match": "match",
-    "--storm-home": "storm_home",
-    "--storm-conf-dir": "storm_conf_dir",
-}
-"""Options that say where parts of a cluster are, beside --nimbus and --zookeeper, by their fields of the connection."""
 
 
 def standalone(
@@ -123,14 +110,14 @@ def standalone(
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     _check_paths(folder, storm_home, storm_conf_dir)
     _check_page(page_port, page_approval)
-    connection = _connection(
+    connection = connection_from(
         local,
         nimbus,
         zookeeper,
         storm_root=zookeeper_root,
         agent_port=agent_port,
-        agents=_agents(agent or ()),
-        prometheus=_prometheus(prometheus),
+        agents=agents_from(agent or ()),
+        prometheus=prometheus_from(prometheus),
         match=match,
         storm_home=storm_home,
         storm_conf_dir=storm_conf_dir,
@@ -281,41 +268,6 @@ def _check_page(port: int, may_approve: bool) -> None:
         raise typer.BadParameter("--page-approval is for the page, and --page-port 0 says that there is none")
 
 
-def _connection(
-    local: str | None, nimbus: Sequence[str] | None, zookeeper: str | None, **others: Any
-) -> ClusterConnection:
-    """To the local cluster of that name, or to what the other options describe; a usage error where neither is told."""
-    if local is not None:
-        usual = ClusterConnection((), "")
-        unusual = {option: others.get(name) not in (None, getattr(usual, name)) for option, name in ADDRESSES.items()}
-        _refuse_beside_local({"--nimbus": nimbus, "--zookeeper": zookeeper, **unusual})
-        return connection_to_local(local)
-    if others.get("match") and others.get("prometheus") is None:
-        raise typer.BadParameter("--match narrows what a Prometheus is asked for: give --prometheus URL as well")
-    if not nimbus or not zookeeper:
-        raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
-    try:
-        for address in nimbus:
-            check_address("--nimbus", address, address, "nimbus.example:6627")
-        check_zookeeper("--zookeeper", zookeeper)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    return ClusterConnection(
-        nimbus=tuple(nimbus),
-        zookeeper=zookeeper,
-        nimbus_named_by="--nimbus",
-        zookeeper_named_by="--zookeeper",
-        root_named_by="--zookeeper-root",
-        **others,
-    )
-
-
-def _refuse_beside_local(others: Mapping[str, object]) -> None:
-    given = " and ".join(option for option, value in others.items() if value)
-    if given:
-        raise typer.BadParameter(f"--local names a cluster with its addresses: leave out {given}, or --local")
-
-
 def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
     """A recorder at work; a usage error when there can be none."""
     try:
@@ -333,39 +285,3 @@ def _show(page: SinglePage, address: PageAddress, say: Callable[[str], None]) ->
         return False
     say(f"page: {where.url}")
     return True
-
-
-def connection_to_local(name: str) -> ClusterConnection:
-    """How to reach the local cluster called `name`; a usage error when there is none."""
-
-    try:
-        cluster = LocalCluster.attach(name)
-    except LocalClusterError as error:
-        raise typer.BadParameter(f"--local: {error}") from error
-    return connection_of(cluster)
-
-
-def connection_of(cluster: LocalCluster) -> ClusterConnection:
-    """How to reach `cluster`."""
-    host, port = cluster.nimbus
-    return ClusterConnection(
-        nimbus=(f"{host}:{port}",),
-        zookeeper=cluster.zookeeper,
-        agents={machine.host: machine.agent_url for machine in cluster.machines},
-        storm_home=cluster.storm_home,
-        storm_conf_dir=cluster.conf_dir,
-    )
-
-
-def _prometheus(url: str | None) -> str | None:
-    try:
-        return None if url is None else checked_url("--prometheus", url)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
-def _agents(texts: Sequence[str]) -> Mapping[str, str]:
-    try:
-        return parse_agents(texts)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from storm_operator.assembly import Assembly, assemble
+from storm_operator.connection_options import connection_of
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot_builder import build_snapshot
@@ -38,7 +39,6 @@ from storm_operator.demo.view import PlainLines, picture, render
 from storm_operator.local.build import plugin_jar, workloads_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterSpec
-from storm_operator.standalone_command import connection_of
 
 COMPLETE_TIMEOUT_SECONDS = 60.0
 MEASURING_ATTEMPTS = 2

@@ -14,13 +14,13 @@ from eventually import eventually
 from storm_operator.adapters.metrics.page import fetch_text
 from storm_operator.adapters.metrics.scrape import parse_metrics
 from storm_operator.assembly import Assembly, assemble
+from storm_operator.connection_options import connection_of
 from storm_operator.core.model import ACKER_COMPONENT
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.topology_spec import JarSource, TopologySpec
 from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
-from storm_operator.standalone_command import connection_of
 
 pytestmark = pytest.mark.functional
 

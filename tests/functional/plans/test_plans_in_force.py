@@ -16,6 +16,7 @@ from eventually import eventually
 
 from functional.plans.conftest import PROBE_SECONDS
 from storm_operator.assembly import DEFAULT_AGENT_PORT, assemble
+from storm_operator.connection_options import connection_of
 from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.plan_json import plan_to_json, record_to_json
 from storm_operator.core.plan_record import PlanState
@@ -24,7 +25,6 @@ from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.storm_config import ZOOKEEPER_SESSION_MS
-from storm_operator.standalone_command import connection_of
 
 pytestmark = pytest.mark.functional
 
@@ -164,7 +164,7 @@ from storm_operator.assembly import assemble
 from storm_operator.core.plan_json import record_from_json
 from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
-from storm_operator.standalone_command import connection_of
+from storm_operator.connection_options import connection_of
 
 name, record_file, deadly_save = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 worker_probe.TIMEOUT_SECONDS = float(sys.argv[4])

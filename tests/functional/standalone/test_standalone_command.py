@@ -23,10 +23,10 @@ from page_truth import tells_the_truth
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import assemble
+from storm_operator.connection_options import connection_of
 from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.metric_contract import AGENT_METRICS, OPERATOR_METRICS, Exporter
-from storm_operator.standalone_command import connection_of
 
 pytestmark = pytest.mark.functional
 

@@ -23,6 +23,7 @@ from storm_operator.adapters.nimbus.connection import Connection, ConnectionBrok
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import assemble
 from storm_operator.cli import app
+from storm_operator.connection_options import agents_from, connection_from
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.settings import ApplyMethod
@@ -41,8 +42,6 @@ from storm_operator.standalone import (
 from storm_operator.standalone_command import (
     NOBODY_CAN_APPROVE,
     NOBODY_MAY_APPROVE,
-    _agents,
-    _connection,
     recorder_for,
 )
 from storm_operator.terminal import TerminalListener
@@ -135,7 +134,7 @@ def test_folder_that_may_not_even_be_looked_at_is_refused(tmp_path: Path) -> Non
 
 
 def test_an_agent_without_a_path_is_asked_for_its_metrics() -> None:
-    assert _agents(["a=http://a:9999", "b=https://b/agent/metrics"]) == {
+    assert agents_from(["a=http://a:9999", "b=https://b/agent/metrics"]) == {
         "a": "http://a:9999/metrics",
         "b": "https://b/agent/metrics",
     }
@@ -320,7 +319,7 @@ def test_passes_are_over_before_the_cluster_is_left_in_order(tmp_path: Path, mon
 
 
 def test_errors_name_the_options_that_gave_the_addresses() -> None:
-    connection = _connection(None, ["nimbus:6627"], "one:2181,two:2181/below")
+    connection = connection_from(None, ["nimbus:6627"], "one:2181,two:2181/below")
     assert (connection.nimbus_named_by, connection.zookeeper_named_by) == ("--nimbus", "--zookeeper")
     assert connection.root_named_by == "--zookeeper-root"
     assembly = assemble(connection, Recorder())
@@ -496,7 +495,7 @@ def test_who_has_lost_the_cluster_to_another_asks_nimbus_for_no_change(monkeypat
     def confirm() -> None:
         raise PermissionError("another storm-operator has taken over")
 
-    assembly = assemble(_connection(None, ["nimbus:6627"], "zookeeper:2181"), Recorder(), confirm=confirm)
+    assembly = assemble(connection_from(None, ["nimbus:6627"], "zookeeper:2181"), Recorder(), confirm=confirm)
     monkeypatch.setattr(assembly.client, "_leader_connection", lambda: None)
     with pytest.raises(PermissionError):
         assembly.client.deactivate("words")

@@ -33,7 +33,7 @@ def connection_from(
         usual = ClusterConnection((), "")
         unusual = {option: others.get(name) not in (None, getattr(usual, name)) for option, name in ADDRESSES.items()}
         _refuse_beside_local({"--nimbus": nimbus, "--zookeeper": zookeeper, **unusual})
-        return connection_to_local(local)
+        return _connection_to_local(local)
     if others.get("match") and others.get("prometheus") is None:
         raise typer.BadParameter("--match narrows what a Prometheus is asked for: give --prometheus URL as well")
     if not nimbus or not zookeeper:
@@ -60,7 +60,7 @@ def _refuse_beside_local(others: Mapping[str, object]) -> None:
         raise typer.BadParameter(f"--local names a cluster with its addresses: leave out {given}, or --local")
 
 
-def connection_to_local(name: str) -> ClusterConnection:
+def _connection_to_local(name: str) -> ClusterConnection:
     """How to reach the local cluster called `name`; a usage error when there is none."""
     try:
         cluster = LocalCluster.attach(name)

@@ -36,7 +36,7 @@ FIRST_PORT = 6700
 MOST_SUPERVISORS = 10_000
 MOST_SLOTS = 1_000
 MOST_PAIRS = 500_000
-"""Of two zones of 700 supervisors each; they are a second and 150 MB."""
+"""Of two zones of 700 supervisors each: half a second, and some 180 MB while they are read."""
 CAPACITY = number("a number of 50 or more, up to 1,000,000,000,", lambda value: 50.0 <= value <= 1e9)
 """As `storm-operator local` has it: with less no JVM starts."""
 SUPERVISOR_FIELDS = ("count", "capacityMillicores", "slots", "availability", "threadSpeed")

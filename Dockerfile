@@ -89,15 +89,10 @@ WORKDIR /src
 COPY operator/storm_operator/__init__.py operator/storm_operator/
 COPY operator/storm_operator/core/__init__.py operator/storm_operator/core/model.py operator/storm_operator/core/
 COPY operator/storm_operator/local operator/storm_operator/local
-# Workers' libraries are a part of the daemons': one copy of each will do.
 RUN --mount=type=secret,id=java_ca,target=/etc/ssl/certs/java/cacerts \
     --mount=type=secret,id=maven_settings,target=/root/.m2/settings.xml \
     --mount=type=cache,target=/root/.m2/repository \
-    PYTHONPATH=operator python3 -m storm_operator.local.distribution /opt/storm \
-    && cd /opt/storm/lib-worker \
-    && for jar in *.jar; do \
-        if cmp --silent "$jar" "../lib/$jar"; then ln --symbolic --force "../lib/$jar" "$jar"; fi; \
-    done
+    PYTHONPATH=operator python3 -m storm_operator.local.distribution /opt/storm
 COPY operator/storm-plugin/pom.xml operator/storm-plugin/
 COPY operator/storm-plugin/src/main operator/storm-plugin/src/main
 COPY examples/workloads/pom.xml examples/workloads/
@@ -137,14 +132,31 @@ ENTRYPOINT ["storm-operator"]
 CMD ["run"]
 
 
-# No HEALTHCHECK: one image, several daemons. The chart has a probe for each.
-FROM runtime AS storm
+FROM runtime AS java
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
     && apt-get clean && rm -rf /var/lib/apt/lists/*
+
+
+# What a worker's Java would else do at each start, while its topology waits: a small cluster runs here once, and shows
+# which classes it needs. They fit the very Java and jars that the image below has.
+FROM java AS class-data
 COPY --from=jars /opt/storm /opt/storm
 COPY --from=dependencies /opt/venv /opt/venv
+WORKDIR /src
+COPY operator/storm_operator/__init__.py operator/storm_operator/
+COPY operator/storm_operator/core/__init__.py operator/storm_operator/core/host_and_port.py \
+    operator/storm_operator/core/model.py operator/storm_operator/core/nimbus_name.py operator/storm_operator/core/
+COPY operator/storm_operator/local operator/storm_operator/local
+RUN PYTHONPATH=operator python3 -m storm_operator.local.rehearsal /opt/storm /opt/class-data
+
+
+# No HEALTHCHECK: one image, several daemons. The chart has a probe for each.
+FROM java AS storm
+COPY --from=jars /opt/storm /opt/storm
+COPY --from=dependencies /opt/venv /opt/venv
+COPY --from=class-data /opt/class-data /opt/storm/class-data
 COPY --from=jars /opt/own /opt/storm
 COPY --from=package /opt/package /opt/venv
 USER 10001:10001

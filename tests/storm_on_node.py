@@ -115,13 +115,14 @@ class StormOnNode:
         finally:
             self.kube.kubectl("delete", "pod", CLIENT, "-n", NAMESPACE)
 
-    def submit_by_hand(self, jar: Mapping[str, Any]) -> None:
-        """What `storm jar` does: one JVM that runs the main class. `jar` as in a StormTopology's spec."""
+    def submit_by_hand(self, jar: Mapping[str, Any], **conf: Any) -> None:
+        """What `storm jar` does: one JVM that runs the main class. `jar` as in a StormTopology's spec; `conf`: the
+        topology's own settings."""
         host, _, port = NIMBUS.partition(":")
         properties = {
             "storm.home": "/opt/storm",
             "storm.jar": jar["path"],
-            "storm.options": storm_options({"nimbus.seeds": [host], "nimbus.thrift.port": int(port)}),
+            "storm.options": storm_options({"nimbus.seeds": [host], "nimbus.thrift.port": int(port), **conf}),
             "storm.conf.file": "",
             "storm.dependency.jars": "",
             "storm.dependency.artifacts": "{}",

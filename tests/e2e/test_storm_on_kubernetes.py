@@ -20,6 +20,7 @@ from kube_cluster import KubeCluster, KubeClusterError
 from storm_on_node import NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, STORM, StormOnNode, word_count
 from storm_operator.kube.pod_need import SUPERVISOR_OWN_MILLICORES
 from storm_operator.local.build import workloads_jar
+from storm_operator.local.jvm import Jvm
 
 pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(1500)]
 
@@ -75,6 +76,14 @@ def test_plan_brings_the_topology_together_and_the_status_tells_it(storm: StormO
     assert status["supervisorsUsed"] == 1
     assert status["lastPlan"]["state"] == "Verified"
     assert "words" in storm.kube.kubectl("get", "stormtopologies", "-n", NAMESPACE)
+
+
+def test_workers_have_not_parsed_the_classes_that_the_image_has_parsed(storm: StormOnNode, words: str) -> None:
+    mapped = "".join(
+        storm.kube.kubectl("exec", pod["metadata"]["name"], "-n", NAMESPACE, "--", "sh", "-c", "cat /proc/[0-9]*/maps")
+        for pod in storm.supervisors()
+    )
+    assert {kind for kind in Jvm if f"/opt/storm/class-data/{kind}.jsa" in mapped} == {Jvm.WORKER, Jvm.LOG_WRITER}
 
 
 def test_pods_get_the_cpu_that_their_executors_need_without_a_restart(storm: StormOnNode, words: str) -> None:

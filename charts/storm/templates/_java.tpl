@@ -39,16 +39,22 @@
 {{- end }}
 {{- end -}}
 
+{{/* Classes that the image has parsed already (see the Dockerfile). Java does without, silently, where they do not fit. */}}
+{{- define "storm.jvm.classData" -}}
+-XX:SharedArchiveFile=/opt/storm/class-data/{{ . }}.jsa
+{{- end -}}
+
 {{/* Workers run C2, but later than usual: see storm_operator/local/jvm.py, whose options these are. */}}
 {{- define "storm.worker.childopts" -}}
 {{- $heap := int .Values.supervisor.workerHeapMb -}}
 {{- $options := list (printf "-Xmx%dm" $heap) (printf "-Xms%dm" (div $heap 2)) -}}
 {{- $options = concat $options (list "-XX:+UseSerialGC" "-Xshare:auto" "-XX:-UsePerfData" "-XX:MaxMetaspaceSize=128m" "-XX:ReservedCodeCacheSize=64m") -}}
 {{- $options = concat $options (list "-XX:Tier4InvocationThreshold=20000" "-XX:Tier4MinInvocationThreshold=3000" "-XX:Tier4CompileThreshold=40000") -}}
+{{- $options = append $options (include "storm.jvm.classData" "worker") -}}
 {{- $options = concat $options (include "storm.jvm.names" . | fromYamlArray) .Values.supervisor.workerJvmOptions -}}
 {{ join " " $options }}
 {{- end -}}
 
 {{- define "storm.logwriter.childopts" -}}
--Xmx16m -XX:+UseSerialGC -Xshare:auto -XX:TieredStopAtLevel=1 -Xss256k -XX:-UsePerfData -XX:MaxMetaspaceSize=32m -XX:ReservedCodeCacheSize=8m
+-Xmx16m -XX:+UseSerialGC -Xshare:auto -XX:TieredStopAtLevel=1 -Xss256k -XX:-UsePerfData -XX:MaxMetaspaceSize=32m -XX:ReservedCodeCacheSize=8m {{ include "storm.jvm.classData" "log-writer" }}
 {{- end -}}

@@ -1,8 +1,8 @@
 """Archives of parsed classes (AppCDS), so that each of the cluster's JVMs starts with less CPU.
 
 Each kind of JVM lists the classes that it loads during one rehearsal of the real thing (a small cluster that runs a
-small topology); from each list Java makes an archive. They fit one Java and one set of jars: their folder's name
-says which.
+small topology); from each list Java makes an archive. They fit one Java and one set of jars: a folder's name in the
+user's cache says which. Storm's image has both in one place, and its archives beside them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CLASS_PATH_FOLDER: Mapping[Jvm, str] = {
 
 def archives_dir() -> Path:
     """Archives for this Java and these jars."""
-    return cache_dir() / f"class-data-{fingerprint(java_version_text(), _jars())}"
+    return cache_dir() / f"class-data-{fingerprint(java_version_text(), _jars(distribution_dir()))}"
 
 
 def fingerprint(java_version: str, jars: Iterable[tuple[str, int, int]]) -> str:
@@ -63,16 +63,15 @@ def merged_class_list(lists: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def make_archives(class_lists: Mapping[Jvm, Path], say: Say) -> None:
-    """Turn lists of classes into archives; all appear together or none."""
-    target = archives_dir()
+def make_archives(class_lists: Mapping[Jvm, Path], distribution: Path, target: Path, say: Say) -> None:
+    """Turn lists of classes of a distribution into archives in the new folder `target`; all appear together or none."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".class-data-") as scratch:
         build = Path(scratch) / target.name
         build.mkdir()
         for kind, class_list in class_lists.items():
             say(f"archiving the classes of {kind}")
-            _dump(kind, class_list, build / f"{kind}.jsa")
+            _dump(kind, class_list, distribution, build / f"{kind}.jsa")
         try:
             build.rename(target)
         except OSError:
@@ -80,15 +79,15 @@ def make_archives(class_lists: Mapping[Jvm, Path], say: Say) -> None:
                 raise
 
 
-def _dump(kind: Jvm, class_list: Path, archive: Path) -> None:
+def _dump(kind: Jvm, class_list: Path, distribution: Path, archive: Path) -> None:
     """A class path that ends in a wildcard is expanded as in the daemon itself: the same folder, the same order."""
     command = ["java", "-Xshare:dump", "-XX:+UseSerialGC", "-Xmx256m", f"-XX:SharedClassListFile={class_list}"]
-    command += [f"-XX:SharedArchiveFile={archive}", "-cp", f"{distribution_dir()}/{CLASS_PATH_FOLDER[kind]}/*"]
+    command += [f"-XX:SharedArchiveFile={archive}", "-cp", f"{distribution}/{CLASS_PATH_FOLDER[kind]}/*"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not archive.is_file():
         raise OSError(f"java -Xshare:dump made no archive for {kind}: {(done.stdout + done.stderr)[-500:]}")
 
 
-def _jars() -> list[tuple[str, int, int]]:
-    jars = [jar for folder in set(CLASS_PATH_FOLDER.values()) for jar in (distribution_dir() / folder).glob("*.jar")]
+def _jars(distribution: Path) -> list[tuple[str, int, int]]:
+    jars = [jar for folder in set(CLASS_PATH_FOLDER.values()) for jar in (distribution / folder).glob("*.jar")]
     return [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]

@@ -87,10 +87,19 @@ def write_zookeeper_config(layout: ClusterLayout) -> None:
     zookeeper_config(layout).write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
 
+def hosts_file(layout: ClusterLayout) -> Path:
+    return layout.conf_dir / "hosts"
+
+
+def write_hosts_file(layout: ClusterLayout, own_name: str) -> None:
+    """Nimbus looks up this machine's name, whatever it is told that its own is, and ends where nobody knows it."""
+    hosts_file(layout).write_text(f"{layout.host} {own_name}\n127.0.0.1 localhost\n")
+
+
 def _nimbus(layout: ClusterLayout) -> Daemon:
     return Daemon(
         "nimbus",
-        _java(layout, Jvm.NIMBUS, layout.conf_dir, NIMBUS_MAIN),
+        _java(layout, Jvm.NIMBUS, layout.conf_dir, f"-Djdk.net.hosts.file={hosts_file(layout)}", NIMBUS_MAIN),
         layout.logs_dir / "nimbus.out",
         _mark(layout),
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from storm_operator.local.paths import RESOURCES, cache_dir, repository_root
@@ -17,6 +19,10 @@ STORM_VERSION = "2.8.3"
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 CLASS_PATHS = {"lib": "daemon-pom.xml", "lib-worker": "worker-pom.xml"}
 PLUGIN_FOLDERS = ("extlib", "extlib-daemon")
+ONE_JAR = "storm-worker.jar"
+NAMED_BY_IT = "jars"
+MANIFEST_LINE_BYTES = 70
+"""72 at most, by the JAR specification, with the end of the line."""
 
 Say = Callable[[str], None]
 
@@ -56,13 +62,45 @@ def ensure_distribution(say: Say) -> Path:
 
 
 def assemble(home: Path) -> None:
-    """Fetches Storm into the new folder `home`, without any plugin. The image build runs this too (see the end)."""
+    """Fetches Storm into the new folder `home`, without any plugin."""
     for folder, pom in CLASS_PATHS.items():
         _copy_jars(RESOURCES / pom, home / folder)
     for folder in (*PLUGIN_FOLDERS, "log4j2"):
         (home / folder).mkdir()
     for name in ("cluster.xml", "worker.xml"):
         shutil.copy(RESOURCES / name, home / "log4j2" / name)
+
+
+def assemble_for_image(home: Path) -> None:
+    """Storm in the new folder `home`, for machines whose file systems this one does not know.
+
+    An archive of classes (see `class_data`) serves only a class path of the same order as that it was made with. Java
+    takes the jars of `lib-worker/*` as the file system lists them: in another order on another machine. So that folder
+    has one jar, which names all others in its manifest; they are in a folder below, where Java does not look for any.
+    Those that are a copy of one in `lib/` are a link to it.
+    """
+    assemble(home)
+    worker = home / "lib-worker"
+    jars = sorted(worker.glob("*.jar"))
+    (worker / NAMED_BY_IT).mkdir()
+    for jar in jars:
+        twin = home / "lib" / jar.name
+        if twin.is_file() and filecmp.cmp(jar, twin, shallow=False):
+            jar.unlink()
+            (worker / NAMED_BY_IT / jar.name).symlink_to(Path("..", "..", "lib", jar.name))
+        else:
+            jar.rename(worker / NAMED_BY_IT / jar.name)
+    with zipfile.ZipFile(worker / ONE_JAR, "w") as one_jar:
+        one_jar.writestr("META-INF/MANIFEST.MF", manifest_of(f"{NAMED_BY_IT}/{jar.name}" for jar in jars))
+
+
+def manifest_of(class_path: Iterable[str]) -> str:
+    """A jar's manifest that puts others, by their paths from its own folder, on the class path in its place."""
+    line = f"Class-Path: {' '.join(class_path)}"
+    first, rest = line[:MANIFEST_LINE_BYTES], line[MANIFEST_LINE_BYTES:]
+    step = MANIFEST_LINE_BYTES - 1
+    continued = [f" {rest[at : at + step]}" for at in range(0, len(rest), step)]
+    return "".join(f"{part}\r\n" for part in ["Manifest-Version: 1.0", first, *continued, ""])
 
 
 def make_storm_home(home: Path, distribution: Path, plugin_jar: Path | None) -> None:
@@ -97,4 +135,4 @@ def _run_maven(pom: Path, into: Path) -> None:
 
 
 if __name__ == "__main__":
-    assemble(Path(sys.argv[1]).absolute())
+    assemble_for_image(Path(sys.argv[1]).absolute())

@@ -18,7 +18,7 @@ from pathlib import Path
 from storm_operator.core.nimbus_name import NIMBUS_PORT
 from storm_operator.local.cgroups import cluster_cgroup, create_machine_cgroup, hierarchy_for_machines, usable_hierarchy
 from storm_operator.local.cleanup import sweep
-from storm_operator.local.daemons import CLUSTER_MARK, write_zookeeper_config
+from storm_operator.local.daemons import CLUSTER_MARK, write_hosts_file, write_zookeeper_config
 from storm_operator.local.distribution import ensure_distribution, make_storm_home
 from storm_operator.local.network import check_socket_path, create_network
 from storm_operator.local.paths import state_dir
@@ -81,13 +81,14 @@ def plan_layout(
     return replace(layout, not_emulated=tuple(not_emulated), owner_pid=owner_pid, class_data=class_data)
 
 
-def bring_up(layout: ClusterLayout) -> None:
-    """Start everything; returns when the daemons have been started, not when they are ready.
+def bring_up(layout: ClusterLayout, distribution: Path | None = None) -> None:
+    """Start everything; returns when the daemons have been started, not when they are ready. Storm's jars are those of
+    `distribution`; None: of the user's cache.
 
     Whatever a crashed cluster of the same name left is swept first. If any step fails nothing stays.
     """
     check_socket_path(layout.keeper_socket)
-    distribution = ensure_distribution(lambda _: None)
+    distribution = distribution or ensure_distribution(lambda _: None)
     with _one_at_a_time(layout.spec.name):
         _bring_up(layout, distribution)
 
@@ -113,6 +114,7 @@ def _bring_up(layout: ClusterLayout, distribution: Path) -> None:
         make_storm_home(layout.storm_home, distribution, layout.spec.plugin_jar)
         write_confs(layout)
         write_zookeeper_config(layout)
+        write_hosts_file(layout, socket.gethostname())
         if layout.isolated:
             create_network(layout)
         _create_machine_cgroups(layout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ OF_THE_LOCAL_MACHINE = {
     "worker.childopts",
 }
 """Keys of the local cluster's storm.yaml whose values are addresses, folders and sizes of its own."""
+CLASS_DATA = {
+    str(kind): f"-XX:SharedArchiveFile=/opt/storm/class-data/{kind}.jsa" for kind in (Jvm.WORKER, Jvm.LOG_WRITER)
+}
+"""Where the Dockerfile puts them."""
 ONLY_IN_PODS = {"storm.metricstore.rocksdb.location", "storm.zookeeper.root"}
 
 
@@ -59,7 +64,8 @@ def java_of(rendered: Rendered, component: str) -> list[str]:
 
 def test_storm_yaml_is_that_of_the_local_cluster(rendered: Rendered, tmp_path: Path) -> None:
     spec = LocalClusterSpec(plugin_jar=tmp_path / "plugin.jar", worker_heap_mb=256)
-    layout = lay_out(spec, tmp_path, isolated=True, nimbus_port=6627, zookeeper_port=2181)
+    planned = lay_out(spec, tmp_path, isolated=True, nimbus_port=6627, zookeeper_port=2181)
+    layout = replace(planned, class_data=CLASS_DATA)
     local = storm_config.machine_conf(layout, layout.machines[0])
     conf = storm_yaml(rendered)
     assert conf.keys() - ONLY_IN_PODS == local.keys() - {"storm.local.hostname"}
@@ -76,10 +82,9 @@ def test_jvms_have_the_options_of_the_local_cluster(rendered: Rendered) -> None:
         assert options[2 : 2 + len(others)] == others
         assert options[1].startswith(heap[:4])
     conf = storm_yaml(rendered)
-    assert conf["worker.childopts"].split()[: len(worker_options(256, False, None))] == list(
-        worker_options(256, fast_start=False, class_data=None)
-    )
-    assert conf["topology.worker.logwriter.childopts"].split() == list(log_writer_options(None))
+    local = worker_options(256, fast_start=False, class_data=CLASS_DATA[Jvm.WORKER])
+    assert conf["worker.childopts"].split()[: len(local)] == list(local)
+    assert conf["topology.worker.logwriter.childopts"].split() == list(log_writer_options(CLASS_DATA[Jvm.LOG_WRITER]))
 
 
 def test_daemons_run_the_classes_of_the_local_cluster(rendered: Rendered) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and cgroups need root"),
 ]
 
+CLONE_NEWUTS = 0x04000000
 SECONDS = 120.0
 MEASURE_CONNECT = """
 import socket, sys, time
@@ -164,6 +168,21 @@ def test_a_refused_second_cluster_leaves_the_first_as_it_was(cluster: LocalClust
     with pytest.raises(LocalClusterError, match="is up already"), LocalCluster(cluster.spec):
         pass
     assert (cluster.keeper_pid, cluster.pids) == before
+
+
+def test_nimbus_runs_on_a_machine_whose_name_nobody_knows(tmp_path: Path) -> None:
+    def bring_up() -> bool:
+        if ctypes.CDLL(None).unshare(CLONE_NEWUTS) != 0:  # for this thread, and what it starts
+            raise OSError("no namespace for a name of its own")
+        socket.sethostname("nobody-knows-me")
+        spec = LocalClusterSpec(name=f"nam{os.getpid() % 1_000_000}", machines=1, agents=False, work_dir=tmp_path)
+        with LocalCluster(spec, isolate=False) as nameless:
+            host, port = nameless.nimbus
+            with contextlib.closing(NimbusClient([f"{host}:{port}"])) as nimbus:
+                return len(nimbus.cluster_info().supervisors) == 1
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(bring_up).result()
 
 
 def test_a_folder_too_deep_for_sockets_is_refused(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_rehearsal_ends_with_whoever_needs_it(monkeypatch: pytest.MonkeyPatch)
     """Left running it would be up already for all later ones, and nothing would ever start fast."""
     begun: list[ClusterLayout] = []
 
-    def bring_up(layout: ClusterLayout) -> None:
+    def bring_up(layout: ClusterLayout, _: Path) -> None:
         begun.append(layout)
         stop_here()
 

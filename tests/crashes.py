@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -40,6 +41,8 @@ AFTER: Sequence[tuple[Any, str]] = ((ingestion.Batch, "take_in"),)
 """All is written, and the stream's checkpoint does not say so yet."""
 FIGURES = 9
 """Significant digits: sums of the same numbers in another order differ in the last of theirs."""
+Job = Callable[[Path], None]
+"""Runs on the lake in a folder, and publishes into it."""
 Contents = dict[str, list[str] | str]
 """The rows of tables and the text of files, by name."""
 
@@ -88,6 +91,13 @@ def crashes_of(lake: Path, folder: Path) -> Iterator[list[Path]]:
         yield crashes
     album.take("end")
     crashes += album.develop()
+
+
+def gone_on_from(crashes: Sequence[Path], job: Job, at_once: int = 1) -> dict[str, Contents]:
+    """What there is at the end, by crash, when the job has run again on each."""
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(job, crashes))
+    return {crash.name: contents(crash) for crash in crashes}
 
 
 def _pictured_before(act: Callable[..., Any], name: str, album: Album) -> Callable[..., Any]:

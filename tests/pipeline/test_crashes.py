@@ -5,15 +5,11 @@ So is what it publishes, which is whole at any time.
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +18,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import learned_profiles
-from bronze_files import CLUSTER as RECORDED_CLUSTER
-from bronze_files import break_page, bronze, lay, silver, wanted
-from crashes import Contents, contents, crashes_of
-from history_scene import record
+from crashes import Job, contents, crashes_of, gone_on_from
 from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
-from storm_operator.core.history_tables import PAIRS, PERIODS, Table
 from storm_operator.core.learned_profile_json import dump_profile, load_profile
-from storm_pipeline.ingestion import LEAST_BYTES_TAKEN_OVER
 from storm_pipeline.jobs import evaluate, forecast, profile, traffic, tune
-from storm_pipeline.jobs.ingest import Intake
 from storm_pipeline.jobs.traffic import TrafficJob
 from storm_pipeline.lake import Day, Lake
 from storm_pipeline.reporting.page import write_report
@@ -41,9 +31,7 @@ from storm_pipeline.tuning.replay import Outcome
 
 PUBLISHED = "profile.json"
 AT_ONCE = 2
-"""Spark plans small jobs on one core. Streams go one by one: to Spark those of all crashes are the same stream."""
-Job = Callable[[Path], None]
-"""Runs on the lake in a folder, and publishes into it."""
+"""Spark plans small jobs on one core."""
 JOBS: Mapping[str, Job] = {
     "traffic": lambda lake: traffic.traffic(str(lake)),
     "profile": lambda lake: profile.profile(str(lake), publish_file=lake / PUBLISHED),
@@ -55,23 +43,6 @@ JOBS: Mapping[str, Job] = {
 }
 WRITES = {"traffic": 9, "profile": 3, "forecast": 3, "evaluate": 4, "tune": 3}
 """Of tables, the ledger and the profile."""
-WRITES_OF_INGEST = [
-    "before-save",  # quality
-    "before-save",  # the table, empty
-    "before-_copy",
-    "before-_commit",
-    "before-save",  # quarantine
-    "before-save",  # rows
-    "before-sql",  # merged ones
-    "after-take_in",
-]
-WRITES_OF_MORE = [
-    "before-save",  # quality
-    "before-save",  # quarantine: the file
-    "before-save",  # quarantine: rows
-    "before-save",  # rows
-    "before-sql",  # all known: nothing to merge, so that this is the end of the batch, too
-]
 AN_EARLIER_PROFILE = dump_profile(learned_profiles.profile("wordcount", ["split"], learned_profiles.season(1.0, 2.0)))
 
 
@@ -132,67 +103,6 @@ def test_a_job_cut_short_in_any_write(
     undisturbed = contents(lake)
     load_profile(str(undisturbed[PUBLISHED]))
     assert gone_on_from(crashes, jobs[name], AT_ONCE) == {crash.name: undisturbed for crash in crashes}
-
-
-def gone_on_from(crashes: Sequence[Path], job: Job, at_once: int = 1) -> dict[str, Contents]:
-    """What there is at the end, by crash."""
-    with ThreadPoolExecutor(at_once) as pool:
-        list(pool.map(job, crashes))
-    return {crash.name: contents(crash) for crash in crashes}
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("recorded")
-    record(root, periods=5, cluster=RECORDED_CLUSTER)
-    return root
-
-
-def lay_pairs(root: Path, rows: list[dict[str, Any]]) -> Iterator[list[str]]:
-    """Two batches one after the other, each followed by its writes: together they need every kind that there is."""
-    first, second, third, last = (list(of_period) for _, of_period in groupby(rows, itemgetter("period_end")))
-    lay(root, first, "taken-over")
-    lay(root, [*second, second[0], *third, {**third[0], "tuples_per_second": -1.0}], "cleaned")
-    yield WRITES_OF_INGEST
-    lay(root, [*last, *first, {**first[0], "tuples_per_second": 1e6}], "new-and-known")
-    break_page(lay(root, rows, "broken"), "target_supervisor")
-    yield WRITES_OF_MORE
-
-
-def ingest(spark: SparkSession, history: Path, table: Table, lake: Path) -> None:
-    """All that is in `history`; pairs that need no cleaning are taken over."""
-    least_bytes = 0 if table is PAIRS else LEAST_BYTES_TAKEN_OVER
-    intake = Intake(Lake(str(lake), str(history / "bronze")), take_over_bytes=least_bytes)
-    intake.run(spark, lambda *_: None, (table,))
-
-
-@pytest.mark.timeout(900)
-def test_ingest_cut_short_in_any_write(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
-    rows = bronze(recorded, PAIRS)
-    job, lake = partial(ingest, spark, tmp_path, PAIRS), tmp_path / "lake"
-    lake.mkdir()
-    for number, writes in enumerate(lay_pairs(tmp_path, rows)):
-        with crashes_of(lake, tmp_path / f"crashes-{number}") as crashes:
-            job(lake)
-        assert [crash.name.partition("-")[2] for crash in crashes] == writes
-        undisturbed = contents(lake)
-        assert gone_on_from(crashes, job) == {crash.name: undisturbed for crash in crashes}
-    assert silver(spark, lake) == wanted(rows)
-    reasons = [json.loads(row)[1] for row in undisturbed["silver/quarantine"]]
-    assert len(reasons) == 3, "a row that is wrong, one that says otherwise, a file"
-
-
-@pytest.mark.timeout(900)
-def test_gaps_cut_short_in_any_write(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
-    first, _, *others = bronze(recorded, PERIODS)
-    lay(tmp_path, [first, *others], "one", PERIODS)
-    job, lake = partial(ingest, spark, tmp_path, PERIODS), tmp_path / "lake"
-    lake.mkdir()
-    with crashes_of(lake, tmp_path / "crashes") as crashes:
-        job(lake)
-    undisturbed = contents(lake)
-    assert len(undisturbed["gold/gaps"]) == 1
-    assert gone_on_from(crashes, job) == {crash.name: undisturbed for crash in crashes}
 
 
 def test_a_report_cut_short_in_any_write_is_made_of_whole_files(tmp_path: Path) -> None:

@@ -121,6 +121,9 @@ with its StatefulSet's name, a dash and up to ten characters more, and labels ha
 {{- end -}}
 {{- $request := ((.Values.supervisor.resources).requests).cpu -}}
 {{- $limit := .Values.supervisor.resources.limits.cpu -}}
+{{- if lt (int (include "storm.millicores" $limit)) 1 -}}
+{{- fail (printf "supervisor.resources.limits.cpu: %v is less than a millicore" $limit) -}}
+{{- end -}}
 {{- if and $request (gt (int (include "storm.millicores" $request)) (int (include "storm.millicores" $limit))) -}}
 {{- fail (printf "supervisor.resources.requests.cpu: %v is more than supervisor.resources.limits.cpu, %v" $request $limit) -}}
 {{- end -}}

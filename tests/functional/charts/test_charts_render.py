@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ WRONG_VALUES = [
     ("storm", "supervisor.slots=many", ("/supervisor/slots", "want integer")),
     ("storm", "supervisor.resources.limits.cpu=fast", ("/supervisor/resources/limits/cpu", "'fast' does not match")),
     ("storm", "supervisor.resources.limits.cpu=null", ("/supervisor/resources/limits", "missing property 'cpu'")),
+    ("storm", "supervisor.resources.limits.cpu=0m", ("supervisor.resources.limits.cpu: 0m is less than",)),
     ("storm", "supervisor.resources.limits.memory=3GB", ("/supervisor/resources/limits/memory", "'3GB'")),
     ("storm", "supervisor.resources.requests.cpu=2", ("supervisor.resources.requests.cpu: 2 is more than", ", 1")),
     ("storm", "supervisor.scaling.omitReplicas=true", ("supervisor.scaling.omitReplicas: true", "enabled is false")),
@@ -85,6 +86,30 @@ def test_a_wrong_value_is_refused_by_name(helm: Helm, chart: str, value: str, sa
         helm.template(chart, value)
     missing = [part for part in said if part not in str(refusal.value)]
     assert not missing, f"{missing} not in: {refusal.value}"
+
+
+@pytest.mark.parametrize("chart", ["storm", "storm-operator"])
+def test_a_default_that_is_taken_away_is_missed_by_name_or_not_needed(helm: Helm, chart: str) -> None:
+    """`value=null` takes it away. What is rendered all the same has no nothing in the place of a text or a number."""
+    for name in _names(yaml.safe_load((CHARTS / chart / "values.yaml").read_text())):
+        rendered, refusal = _rendered_or_refused(helm, chart, f"{name}=null")
+        words = [word for word in _leaves(rendered) if isinstance(word, str)]
+        assert f"missing property '{name.rpartition('.')[2]}'" in refusal or rendered, name
+        assert not [word for word in words if re.search(r"^--.*=$|nil|-Xmx0m", word)], name
+
+
+def _rendered_or_refused(helm: Helm, chart: str, value: str) -> tuple[Sequence[Any], str]:
+    try:
+        return helm.template(chart, value).objects, ""
+    except HelmRefused as refusal:
+        return (), str(refusal)
+
+
+def _names(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        yield f"{above}{key}"
+        if isinstance(value, Mapping):
+            yield from _names(value, f"{above}{key}.")
 
 
 @pytest.mark.parametrize("release", ["a" * 42, "2nd", "blue.storm"])

@@ -102,6 +102,23 @@ def test_an_upgrade_leaves_the_number_of_supervisors_to_whoever_scales_them(api:
     api.helm("uninstall", "scaled", f"--namespace={NAMESPACE}")
 
 
+@pytest.mark.parametrize(("values", "after_a_rollback"), [("", 2), ("supervisor.scaling.omitReplicas=true", 5)])
+def test_a_rollback_leaves_the_number_of_supervisors_where_no_release_had_one(
+    api: KubeCluster, values: str, after_a_rollback: int
+) -> None:
+    """Helm applies what it had rendered then, and looks at nothing."""
+    where = f"--namespace={NAMESPACE}"
+    command = ("upgrade", "--install", "back", str(CHARTS / "storm"), where)
+    scaled = ("--set", "supervisor.scaling.enabled=true", "--set", values)
+    api.helm(*command, *scaled)
+    api.kubectl("scale", "statefulset/back-supervisor", where, "--replicas=5")
+    api.helm(*command, *scaled, "--set", "supervisor.slots=2")
+    api.helm("rollback", "back", "1", where)
+    replicas = api.kubectl("get", "statefulset/back-supervisor", where, "--output=jsonpath={.spec.replicas}")
+    api.helm("uninstall", "back", where)
+    assert int(replicas) == after_a_rollback
+
+
 @pytest.mark.parametrize("server_side", [(), ("--server-side",)])
 def test_what_is_rendered_without_the_number_of_supervisors_leaves_it_to_whoever_scales_them(
     api: KubeCluster, helm: Helm, server_side: tuple[str, ...]

@@ -281,6 +281,8 @@ def test_scraping_keeps_the_namespaces_of_topologies(helm: Helm) -> None:
         ("storm-nimbus.streams:6627", "storm"),
         ("my-storm-nimbus.streams.svc.cluster.local:6627", "my-storm"),
         ("blue-nimbus-0.blue-nimbus.streams:6627", "blue"),
+        ("blue-nimbus.team-nimbus.svc.k8s.example:6627", "blue"),
+        ("blue-nimbus-0.blue-nimbus.team-nimbus.svc.k8s.example:6627", "blue"),
         ("10.0.0.7:6627", None),
         ("", None),
     ],

@@ -54,6 +54,7 @@ WRONG_VALUES = [
     ("storm", "supervisor.resources.requests.cpu=2", ("supervisor.resources.requests.cpu: 2 is more than", ", 1")),
     ("storm", "supervisor.scaling.omitReplicas=true", ("supervisor.scaling.omitReplicas: true", "enabled is false")),
     ("storm", "supervisor.drainSeconds=-1", ("/supervisor/drainSeconds", "want 0")),
+    ("storm", "supervisor.workerJvmOptions={-Dgreeting=good day}", ("/supervisor/workerJvmOptions/0", "good day")),
     ("storm", "supervisor.pod.containers=x", ("/supervisor/pod", "'containers' not allowed")),
     ("storm", "zookeeper.enabled=false", ("externalZookeeper.servers: empty", "for example [zk-0.example")),
     ("storm", "externalZookeeper.servers={zk-0,zk-1}", ("servers: zk-0, zk-1, and", "Set zookeeper.enabled: false")),

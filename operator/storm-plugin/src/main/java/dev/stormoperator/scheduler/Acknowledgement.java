@@ -21,6 +21,13 @@ import org.apache.storm.shade.net.minidev.json.parser.ParseException;
 record Acknowledgement(String planId, String topologyId, Outcome outcome, String message, int placed,
                        Map<ExecutorDetails, String> unplaced) {
 
+    /**
+     * Executors listed without a place, and reasons told, at most. ZooKeeper hangs up on who writes more than a megabyte,
+     * and a reason may name a host and a hundred ports.
+     */
+    private static final int MOST_LISTED = 500;
+    private static final int MOST_REASONS = 20;
+
     enum Outcome { APPLIED, PARTIAL, REJECTED }
 
     static Acknowledgement of(Resolution resolution) {
@@ -39,19 +46,27 @@ record Acknowledgement(String planId, String topologyId, Outcome outcome, String
         return new Acknowledgement(problem.planId(), topologyId, Outcome.REJECTED, problem.getMessage(), 0, Map.of());
     }
 
-    /** The reasons, each once, with how many executors it holds back. */
+    /** The first reasons, each once, with how many executors it holds back. */
     private static String reasons(Map<ExecutorDetails, String> unplaced) {
         Map<String, Integer> counted = new LinkedHashMap<>();
         unplaced.values().forEach(reason -> counted.merge(reason, 1, Integer::sum));
         List<String> parts = new ArrayList<>();
-        counted.forEach((reason, count) -> parts.add(count + ": " + reason));
+        int others = unplaced.size();
+        for (Map.Entry<String, Integer> one : counted.entrySet()) {
+            if (parts.size() == MOST_REASONS) {
+                parts.add(others + ": other reasons");
+                break;
+            }
+            parts.add(one.getValue() + ": " + one.getKey());
+            others -= one.getValue();
+        }
         return String.join("; ", parts);
     }
 
     byte[] toJson(long atMs) {
         List<Map<String, Object>> left = new ArrayList<>();
-        unplaced.forEach((executor, reason) -> left.add(Map.of(
-            "executor", List.of(executor.getStartTask(), executor.getEndTask()), "reason", reason)));
+        unplaced.entrySet().stream().limit(MOST_LISTED).forEach(one -> left.add(Map.of(
+            "executor", List.of(one.getKey().getStartTask(), one.getKey().getEndTask()), "reason", one.getValue())));
         Map<String, Object> document = new LinkedHashMap<>();
         document.put("version", 1);
         document.put("plan_id", planId);

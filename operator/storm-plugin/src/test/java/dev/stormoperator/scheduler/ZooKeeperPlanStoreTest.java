@@ -13,11 +13,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.apache.storm.Config;
 import org.apache.storm.cluster.ClusterStateContext;
 import org.apache.storm.cluster.ClusterUtils;
 import org.apache.storm.cluster.DaemonType;
 import org.apache.storm.cluster.IStateStorage;
+import org.apache.storm.scheduler.ExecutorDetails;
 import org.apache.storm.shade.org.apache.zookeeper.ZooDefs;
 import org.apache.storm.utils.Utils;
 import org.apache.storm.testing.InProcessZookeeper;
@@ -68,6 +71,22 @@ class ZooKeeperPlanStoreTest {
         store.writeAcknowledgement("t-1", new byte[] {2});
         assertArrayEquals(new byte[] {2}, operator.get_data("/storm-operator/acks/t-1", false));
         assertArrayEquals(new byte[] {2}, store.readAcknowledgement("t-1").orElseThrow());
+    }
+
+    /** As after a rebalance of a topology of ten thousand executors to other numbers of them. */
+    @Test
+    void anAcknowledgementOfHoweverManyExecutorsWithoutAPlaceCanBeWritten() {
+        Plan plan = new Plan("p-1", "t-1", List.of());
+        SortedMap<ExecutorDetails, String> unplaced = new TreeMap<>(Resolution.BY_TASKS);
+        for (int task = 1; task <= 10_000; task++) {
+            unplaced.put(TestCluster.executor(task), "supervisor storm-supervisor-" + task % 1000
+                + ".storm-supervisor.storm.svc.cluster.local offers no port 6703 in this round, but [6700, 6701, 6702]");
+        }
+        Acknowledgement acknowledgement = Acknowledgement.of(new Resolution(plan, Map.of(), unplaced));
+        store.writeAcknowledgement("t-1", acknowledgement.toJson(1));
+        assertTrue(acknowledgement.saysTheSameAs(store.readAcknowledgement("t-1").orElseThrow()));
+        assertTrue(acknowledgement.message().startsWith("0 of 10000 executors as planned; 10: supervisor storm-supervisor-1."));
+        assertTrue(acknowledgement.message().endsWith("; 9800: other reasons"));
     }
 
     @Test

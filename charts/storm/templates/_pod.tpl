@@ -47,6 +47,9 @@ checksum/storm.yaml: {{ include "storm.yaml" . | sha256sum }}
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
 - name: STORM_CONF_DIR
   value: /etc/storm
+# Where none is told Java 17 takes text without a charset of its own for ASCII: workers, which inherit this, would spoil it.
+- name: LANG
+  value: C.UTF-8
 {{- end -}}
 
 {{- define "storm.mounts" -}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +122,18 @@ def test_one_of_several_nimbuses_forgets_nothing_that_another_may_have_the_code_
 def test_a_nimbus_behind_an_external_zookeeper_forgets_nothing_that_another_storm_may_run(helm: Helm) -> None:
     external = ("zookeeper.enabled=false", "externalZookeeper.servers={zk-0.example}")
     assert "initContainers" not in pod_of(helm.template("storm", *external), "nimbus")
+
+
+def test_text_is_utf_8_to_each_jvm_whatever_its_image_says(rendered: Rendered) -> None:
+    """Also to workers, which get the environment of their supervisor."""
+    for component in ("zookeeper", "nimbus", "supervisor"):
+        for item in containers(pod_of(rendered, component)):
+            told = {entry["name"]: entry["value"] for entry in item["env"] if "value" in entry}
+            environment = {"PATH": os.environ["PATH"], **{name: told[name] for name in told if name == "LANG"}}
+            asked = ["java", "-XshowSettings:properties", "-version"]
+            said = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stderr
+            assert "file.encoding = UTF-8" in said, item["name"]
+            assert "sun.jnu.encoding = UTF-8" in said, item["name"]
 
 
 def test_services_select_the_pods_that_listen(rendered: Rendered) -> None:

@@ -6,11 +6,17 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.stream.IntStream;
 import org.apache.storm.utils.Utils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Renders the state of one worker as "Worker snapshot, version 1" (docs/reference/interfaces.md). */
 final class WorkerSnapshot {
+    private static final Logger LOG = LoggerFactory.getLogger(WorkerSnapshot.class);
     private static final int VERSION = 1;
+    /** Of pairs of tasks. The agent tells no more of them, and nothing of a worker whose file is twice as long. */
+    static final int MOST_PAIRS = 100_000;
 
     /** What stays the same in all snapshots of a worker. */
     record Header(String topologyId, String host, int port, long pid, long startedAtMs, boolean exact) {}
@@ -20,6 +26,7 @@ final class WorkerSnapshot {
     private final StormMetrics storm;
     private final int stormSamplingRate;
     private final Map<Integer, TaskMargins> margins = new HashMap<>();
+    private boolean toldOfSome;
 
     WorkerSnapshot(Header header, WorkerMetrics worker, StormMetrics storm, int stormSamplingRate) {
         this.header = header;
@@ -148,20 +155,36 @@ final class WorkerSnapshot {
         json.endArray();
     }
 
-    private static void writeTraffic(JsonWriter json, List<TaskRecord> tasks) {
+    private void writeTraffic(JsonWriter json, List<TaskRecord> tasks) {
         json.name("traffic").beginArray();
+        LargestPairs largest = new LargestPairs(tuplesOfPairs(tasks), MOST_PAIRS);
+        if (largest.areSome() && !toldOfSome) {
+            toldOfSome = true;
+            LOG.warn("storm-operator: more than {} pairs of tasks exchange tuples here: only those with most are told",
+                    MOST_PAIRS);
+        }
         for (TaskRecord task : tasks) {
             for (Map.Entry<String, StreamCounts> entry : task.counts().streams().entrySet()) {
-                writePairs(json, task.id(), entry.getKey(), entry.getValue().byTarget());
+                writePairs(json, task.id(), entry.getKey(), entry.getValue().byTarget(), largest);
             }
         }
         json.endArray();
     }
 
-    private static void writePairs(JsonWriter json, int source, String stream, AtomicLongArray byTarget) {
+    private static long[] tuplesOfPairs(List<TaskRecord> tasks) {
+        return tasks.stream()
+                .flatMap(task -> task.counts().streams().values().stream())
+                .map(StreamCounts::byTarget)
+                .flatMapToLong(byTarget -> IntStream.range(0, byTarget.length()).mapToLong(byTarget::get))
+                .filter(tuples -> tuples > 0)
+                .toArray();
+    }
+
+    private static void writePairs(
+            JsonWriter json, int source, String stream, AtomicLongArray byTarget, LargestPairs largest) {
         for (int target = 0; target < byTarget.length(); target++) {
             long tuples = byTarget.get(target);
-            if (tuples > 0) {
+            if (tuples > 0 && largest.isNext(tuples)) {
                 json.beginObject().name("source_task").value(source);
                 json.name("stream").value(stream);
                 json.name("target_task").value(target);

@@ -61,7 +61,9 @@ def decision_view(decision: Decision, snapshot: ClusterSnapshot, gap: Gap | None
 
 def _moves_table(plan: Plan, snapshot: ClusterSnapshot) -> Table:
     hosts = {supervisor.id: supervisor.host for supervisor in snapshot.supervisors}
-    table = Table("topology", "component", "executor", "from", "to", title="What moves", title_justify="left")
+    table = Table(title="What moves", title_justify="left")
+    for heading in ("topology", "component", "executor", "from", "to"):
+        table.add_column(heading, overflow="fold")
     for move in plan.moves:
         name = snapshot.topology(move.executor.topology_id).name
         source = "(not placed)" if move.source is None else _place(move.source, hosts)

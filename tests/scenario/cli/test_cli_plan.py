@@ -55,6 +55,21 @@ def test_a_cluster_that_runs_nothing_is_a_hold(policy: str, tmp_path: Path) -> N
     assert "no topology runs: there is nothing to place" in " ".join(done.output.split())
 
 
+def test_in_a_pipe_long_names_are_whole(tmp_path: Path) -> None:
+    pod = "storm-supervisor-{}.storm-supervisor.storm.svc.cluster.local"
+    known = EXAMPLE.read_text()
+    for number in range(11, 15):
+        known = known.replace(f'"10.77.0.{number}"', f'"{pod.format(number)}"')
+    (tmp_path / "pods.json").write_text(known)
+    plan = json.loads(run_plan("-o", "json", snapshot=tmp_path / "pods.json").output)["plan"]
+    arguments = ["plan", "--snapshot", str(tmp_path / "pods.json"), "--policy", "liu"]
+    output = CliRunner().invoke(app, arguments, env={"COLUMNS": "80"}).output
+    rows = [line.strip("│").split("│") for line in output.splitlines() if line.startswith("│")]
+    sources = "".join(row[3].strip() for row in rows if len(row) == 5)
+    moved = [move["source"] for move in plan["moves"]]
+    assert sources == "".join(f"{pod.format(slot['supervisor_id'][-2:])}:{slot['port']}" for slot in moved)
+
+
 def test_json_is_for_programs() -> None:
     done = run_plan("-o", "json")
     document = json.loads(done.output)

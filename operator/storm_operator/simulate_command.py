@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +13,6 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
 
 from storm_operator.cli_output import written_out
 from storm_operator.console.server import DEFAULT_PORT
@@ -32,15 +30,13 @@ from storm_operator.simulated_cluster import EPOCH_SECONDS, AgelessProfile
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulated_loop import simulate as play
 from storm_operator.simulated_page import DEFAULT_PACE, Pace, show_simulation
-from storm_operator.simulation_comparison import SUPERVISORS_IN_USE, compared
+from storm_operator.simulation_comparison import compared
 from storm_operator.simulation_report import SimulationReport
+from storm_operator.simulation_table import UNMANAGED, tables
 from storm_operator.standalone import stop_on_signals
 
 if TYPE_CHECKING:
     from storm_operator.history.store import HistoryStore
-
-UNMANAGED = "as it starts"
-"""As Storm's Even scheduler places it, and nobody sets a CPU limit."""
 
 
 def simulate(
@@ -110,7 +106,8 @@ def simulate(
         errors.print(f"[red]cannot write:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from error
     with written_out("simulate"):
-        console.print(_table(reports))
+        for table in tables(reports, console):
+            console.print(table)
         for sentence in (*sentences, *_recorded_before(stores.values())):
             console.print(sentence, soft_wrap=True)
         if output is not None:
@@ -278,40 +275,6 @@ def _played(
         recorder.close()
 
 
-def _table(reports: list[tuple[str, SimulationReport]]) -> Table:
-    table = Table(title=reports[0][1].scenario, title_justify="left", box=None)
-    table.add_column("figure")
-    for name, _ in reports:
-        table.add_column(_heading(name), justify="right")
-    rows: Mapping[str, Callable[[SimulationReport], str]] = {
-        "complete latency, mean (ms)": lambda r: _figure(r.mean_latency_ms()),
-        "complete latency, p50, median period (ms)": lambda r: _figure(r.median_latency_ms()),
-        "complete latency, p99, median period (ms)": lambda r: _figure(r.median_latency_ms(figure="latency_p99_ms")),
-        "acked tuples": lambda r: f"{r.sums.acked:,.0f}",
-        "failed tuples": lambda r: f"{r.sums.failed:,.0f}",
-        "forgotten, as their spout restarted": lambda r: f"{r.sums.forgotten:,.0f}",
-        "offered, but never sent": lambda r: f"{r.sums.unsent:,.0f}",
-        "tuples between supervisors (per second)": lambda r: _figure(r.mean_of("inter_supervisor_tuples_per_second")),
-        "supervisors in use": lambda r: SUPERVISORS_IN_USE.shown(r.mean_of("supervisors_used")),
-        "CPU used (core-seconds)": lambda r: f"{r.sums.cpu_used_core_seconds:,.0f}",
-        "CPU reserved in vain (core-seconds)": lambda r: f"{r.sums.over_provided_core_seconds:,.0f}",
-        "CPU missing (core-seconds)": lambda r: f"{r.sums.under_provided_core_seconds:,.1f}",
-        "plans": lambda r: str(len(r.plans)),
-        "worker restarts": lambda r: str(r.sums.worker_restarts),
-    }
-    for name, told in rows.items():
-        table.add_row(name, *(told(report) for _, report in reports))
-    return table
-
-
-def _heading(name: str) -> str:
-    """`even` is a policy, too: who manages comes first, by which policy second."""
-    if name == UNMANAGED:
-        return "Storm alone\n(its Even)"
-    policy, _, learned = name.partition(" ")
-    return f"operator,\npolicy {policy}" + ("\nwith profile" if learned else "")
-
-
 def against_even(name: str, managed: SimulationReport, unmanaged: SimulationReport) -> str:
     """What the column of policy `name` shows beside the first."""
     return (
@@ -325,7 +288,3 @@ def against_even(name: str, managed: SimulationReport, unmanaged: SimulationRepo
 def against_unlearned(name: str, learned: SimulationReport, managed: SimulationReport) -> str:
     """What the column of policy `name` with a learned profile shows beside that without."""
     return f"The operator with policy {name} and the profile, beside without: {compared(learned, managed)}"
-
-
-def _figure(value: float | None) -> str:
-    return "unknown" if value is None or math.isnan(value) else f"{value:,.1f}"

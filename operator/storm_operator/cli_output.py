@@ -9,8 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
+from rich.console import Console
 
 EXIT_NOT_WRITTEN = 1
+LEAST_COLUMNS = 72
+"""In fewer, cells of tables would be cut off; a narrower terminal breaks lines that are whole."""
+
+
+def plain_console() -> Console:
+    """For sentences. Not `markup`: names are the users' own, and may have brackets in them."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def table_console() -> Console:
+    """The same for tables."""
+    console = plain_console()
+    console.width = max(console.width, LEAST_COLUMNS)
+    return console
 
 
 @contextmanager

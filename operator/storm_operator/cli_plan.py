@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
-from storm_operator.cli_output import written_out
+from storm_operator.cli_output import table_console, written_out
 from storm_operator.core.assumed_needs import with_assumed_needs
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Decision
@@ -71,7 +70,7 @@ def plan(
         if output is Output.JSON:
             typer.echo(json.dumps(decision_document(decision, distance), indent=2, allow_nan=False))
         else:
-            Console(markup=False, emoji=False).print(decision_view(decision, picture, distance), highlight=False)
+            table_console().print(decision_view(decision, picture, distance))
 
 
 def _fail(message: str) -> NoReturn:

@@ -10,9 +10,8 @@ from urllib.parse import quote, urlsplit
 
 import requests
 import typer
-from rich.console import Console
 
-from storm_operator.cli_output import written_out
+from storm_operator.cli_output import plain_console, table_console, written_out
 from storm_operator.core.server_url import is_loopback, without_userinfo
 from storm_operator.status_view import explanation_view, status_view
 
@@ -62,7 +61,7 @@ def status(url: Url = DEFAULT_URL, cluster: Cluster = None, output: Form = Outpu
         if output is Output.JSON:
             typer.echo(json.dumps({"version": VERSION, "clusters": found}, indent=2))
         else:
-            console = _console()
+            console = table_console()
             for one in found:
                 console.print(status_view(one["name"], one["view"], one["plans"], one["pass_age_seconds"]))
     if troubles:
@@ -84,12 +83,7 @@ def explain(
         if output is Output.JSON:
             typer.echo(json.dumps({"version": VERSION, **found}, indent=2))
         else:
-            _console().print(explanation_view(found))
-
-
-def _console() -> Console:
-    """Not `markup`: names are the users' own, and may have brackets in them."""
-    return Console(highlight=False, markup=False, emoji=False)
+            plain_console().print(explanation_view(found))
 
 
 def _all_statuses(url: str, clusters: list[str]) -> tuple[list[dict[str, Any]], list[str]]:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from storm_operator.cli_output import written_out
+from storm_operator.cli_output import plain_console, written_out
 from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageAddress, PageUnavailable
 from storm_operator.core.learned_profile import why_refused
@@ -71,8 +71,7 @@ def simulate(
     ] = None,
 ) -> None:
     """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
-    # Not `markup`: a scenario's names are its author's, and may have brackets in them.
-    console, errors = Console(highlight=False, markup=False, emoji=False), Console(highlight=False, stderr=True)
+    console, errors = plain_console(), Console(highlight=False, stderr=True)
     others = {"--profile": profile, "--output": output, "--history": history}
     _check_page_options(page, {"--page-port": page_port, "--pace": pace}, others, policy or ())
     read = _read(scenario, errors)

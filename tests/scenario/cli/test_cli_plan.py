@@ -70,6 +70,11 @@ def test_in_a_pipe_long_names_are_whole(tmp_path: Path) -> None:
     assert sources == "".join(f"{pod.format(slot['supervisor_id'][-2:])}:{slot['port']}" for slot in moved)
 
 
+def test_in_a_narrow_terminal_names_are_whole() -> None:
+    output = CliRunner().invoke(app, ["plan", "--snapshot", str(EXAMPLE), "--policy", "liu"], env={"COLUMNS": "40"})
+    assert "│ wordcount │ __acker   │" in output.output
+
+
 def test_json_is_for_programs() -> None:
     done = run_plan("-o", "json")
     document = json.loads(done.output)

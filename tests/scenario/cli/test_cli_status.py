@@ -70,6 +70,13 @@ def test_status_shows_topologies_decision_and_placement(operator: Operator, colu
     assert len([row for row in rows if "empty," in row]) == 2
 
 
+def test_in_a_narrow_terminal_status_is_whole_and_its_lines_are_broken_there(operator: Operator) -> None:
+    text = operator.run("status", columns=40)
+    assert "…" not in text
+    assert ["words", "2", "1", "8", "8", "300", "0", "0%"] in [line.split() for line in text.splitlines()]
+    assert len([line for line in text.splitlines() if line.startswith("10.77.0.")]) >= 2
+
+
 def test_a_loop_that_makes_no_pass_is_noted_since_all_figures_are_of_its_last() -> None:
     now = [0.0]
     operator = Operator(lambda: now[0])

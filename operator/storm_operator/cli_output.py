@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 import typer
 from rich.console import Console
@@ -30,7 +31,12 @@ def table_console() -> Console:
 
 @contextmanager
 def written_out(command: str) -> Iterator[None]:
-    """The block writes to stdout; where that cannot be, one sentence says so and ends `command`."""
+    """The block writes to stdout; where that cannot be, one sentence says so and ends `command`.
+
+    A character that stdout's encoding lacks is written as its number.
+    """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         yield
         sys.stdout.flush()

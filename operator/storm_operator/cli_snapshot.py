@@ -87,7 +87,7 @@ def snapshot(
         _say(problem)
     if file is None:
         with written_out("snapshot"):
-            typer.echo(dump_snapshot(taken), nl=False)
+            typer.echo(dump_snapshot(taken).encode(), nl=False)  # in UTF-8, whatever a terminal has
     else:
         _write(file, dump_snapshot(taken))
 

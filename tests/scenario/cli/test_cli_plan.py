@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,18 @@ def test_in_a_pipe_long_names_are_whole(tmp_path: Path) -> None:
 def test_in_a_narrow_terminal_names_are_whole() -> None:
     output = CliRunner().invoke(app, ["plan", "--snapshot", str(EXAMPLE), "--policy", "liu"], env={"COLUMNS": "40"})
     assert "│ wordcount │ __acker   │" in output.output
+
+
+def test_what_a_terminal_s_encoding_lacks_is_written_as_its_number(tmp_path: Path) -> None:
+    (tmp_path / "named.json").write_text(EXAMPLE.read_text().replace('"split"', '"spl漢t"'), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "storm_operator", "plan", "--snapshot", str(tmp_path / "named.json"), "--policy", "liu"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"spl\\u6f22t" in done.stdout
 
 
 def test_json_is_for_programs() -> None:

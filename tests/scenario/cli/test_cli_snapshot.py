@@ -20,6 +20,7 @@ from storm_operator.cli_snapshot import NOT_TOLD, agent_urls, metrics_source, ta
 from storm_operator.core.metrics_window import MetricsWindow
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot_builder import ClusterView
+from storm_operator.core.snapshot_json import load_snapshot
 from storm_operator.core.topology_spec import AdoptSource, StatefulSpec, TopologySpec
 from storm_operator.told_specs import read_told_specs
 from window_builder import Scrapes
@@ -216,6 +217,18 @@ def write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Result]:
     taken = take_snapshot(FakeCluster(), {}, FakeSource(), 10.0, lambda: time.now, time.sleep)
     monkeypatch.setattr(cli_snapshot, "take_snapshot", lambda *_: taken)
     return lambda path: CliRunner().invoke(app, [*ENOUGH, "--agent", "h=http://h:1", "-f", str(path)])
+
+
+def test_what_is_written_to_stdout_is_utf_8_whatever_a_terminal_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    from storm_operator import cli_snapshot
+
+    time = FakeTime()
+    taken = take_snapshot(FakeCluster(), {}, FakeSource(), 10.0, lambda: time.now, time.sleep)
+    named = replace(taken, completeness=replace(taken.completeness, problems=("no agent at h\u00e9\u6f22",)))
+    monkeypatch.setattr(cli_snapshot, "take_snapshot", lambda *_: named)
+    done = CliRunner(charset="latin-1").invoke(app, [*ENOUGH, "--agent", "h=http://h:1"])
+    assert done.exit_code == 0
+    assert load_snapshot(done.stdout_bytes.decode("utf-8")).completeness == named.completeness
 
 
 def test_unwritable_file_is_one_message(tmp_path: Path, write: Callable[[Path], Result]) -> None:

@@ -57,9 +57,12 @@ class History:
         return sum(one.size_bytes for one in self.passes)
 
     def at(self, seconds: float) -> KeptPass | None:
-        """The last pass up to that time; the oldest where all are later, None where there is none."""
-        found = bisect_right([one.at_seconds for one in self.passes], seconds)
-        return self.passes[max(0, found - 1)] if self.passes else None
+        """The last pass up to that time; the oldest where all are later, None where there is none.
+
+        The clock may have been set back: a later pass is not always of a later time.
+        """
+        before = [one for one in self.passes if one.at_seconds <= seconds] or self.passes[:1]
+        return max(before, key=lambda one: (one.at_seconds, one.number), default=None)
 
     def since(self, number: int) -> tuple[KeptPass, ...]:
         """The passes after the one of that number."""

@@ -63,3 +63,12 @@ def test_a_pass_is_found_by_its_time_whatever_the_gaps(gaps: list[float]) -> Non
     assert history.newest is not None
     assert history.newest.at_seconds == at
     assert History().at(1.0) is None
+
+
+def test_after_the_clock_was_set_back_a_pass_is_found_by_its_time() -> None:
+    times = [*(7200.0 + 10.0 * number for number in range(20)), *(10.0 * number for number in range(6))]
+    history = History()
+    for number, at in enumerate(times, start=1):
+        history = history.having(one(number, at))
+    for kept in history.passes:
+        assert history.at(kept.at_seconds + 0.001) is kept

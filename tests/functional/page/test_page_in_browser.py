@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -20,6 +21,8 @@ from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
+from storm_operator.loop_ports import report_of_unseen
+from storm_operator.simulated_cluster import EPOCH_SECONDS
 from storm_operator.simulator.model import SupervisorDies
 
 pytestmark = pytest.mark.functional
@@ -198,6 +201,26 @@ def test_the_slider_goes_back_in_time_and_live_returns(visitor: Visitor, stage: 
     assert len(set(hosts_of_workers(visitor))) == 4
     visitor.page.keyboard.press("l")
     eventually(lambda: len(set(hosts_of_workers(visitor))) == 1, "it is live again")
+
+
+def test_after_the_clock_was_set_back_the_slider_stays_where_it_is_put(visitor: Visitor, stage: PageStage) -> None:
+    before = visitor.seen("state.points.length")
+    for number in range(3):
+        stage.page.watcher.on_pass(report_of_unseen(EPOCH_SECONDS - 7200.0 + 10.0 * number, "no Nimbus answers"))
+    eventually(lambda: visitor.seen("state.points.length") == before + 3, "what is new is known")
+    slider = visitor.page.get_by_label("Time", exact=True)
+    slider.focus()
+    for key, place, when in (
+        ("Home", 0, "before the clock was set back"),
+        ("ArrowRight", 1, "before the clock was set back"),
+        ("End", before + 2, "live"),
+        ("ArrowLeft", before + 1, "10 s ago"),
+    ):
+        visitor.page.keyboard.press(key)
+        expect(slider).to_have_value(str(place))
+        expect(visitor.page.locator("#timeline .at span")).to_have_text(when)
+        shown = f"state.view.at_seconds === state.points[{place}].at_seconds"
+        eventually(partial(visitor.seen, shown), "the map is of that pass")
 
 
 def test_everything_can_be_reached_by_keyboard(visitor: Visitor, stage: PageStage) -> None:

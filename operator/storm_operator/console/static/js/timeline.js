@@ -35,20 +35,34 @@ export function makeTimeline(footer) {
     const last = points.length - 1;
     slider.max = String(Math.max(0, last));
     slider.disabled = last < 1;
-    const here = state.at === null ? last : Math.max(0, points.findLastIndex((point) => point.at_seconds <= state.at + 0.001));
+    const here = state.at === null ? last : passAt(points, state.at + 0.001);
     slider.value = String(Math.max(0, here));
     const shown = points[here];
     slider.setAttribute("aria-valuetext", shown ? clockTime(shown.at_seconds) : "nothing yet");
     live.disabled = state.at === null;
     live.className = state.at === null ? "" : "primary";
-    refill(at, shown ? [h("b", {}, clockTime(shown.at_seconds)), h("span", { class: "small soft" }, state.at === null ? span(points) : `${duration(points[last].at_seconds - shown.at_seconds)} ago`)] : []);
+    refill(at, shown ? [h("b", {}, clockTime(shown.at_seconds)), h("span", { class: "small soft" }, state.at === null ? span(points) : ago(points[last].at_seconds - shown.at_seconds))] : []);
     refill(picture, points.length > 1 ? drawn(points, here, Math.max(200, picture.clientWidth)) : s("svg", {}));
   }
   return { render, stepBy };
 }
 
+/** The last pass up to that time, as the operator finds it: where the clock was set back, a later pass is of an earlier time. */
+function passAt(points, seconds) {
+  let found = -1;
+  points.forEach((point, at) => {
+    if (point.at_seconds <= seconds && point.at_seconds >= (points[found]?.at_seconds ?? 0)) found = at;
+  });
+  return Math.max(0, found);
+}
+
+function ago(seconds) {
+  return seconds < 0 ? "before the clock was set back" : `${duration(seconds)} ago`;
+}
+
 function span(points) {
-  return points.length > 1 ? `last ${duration(points.at(-1).at_seconds - points[0].at_seconds)}` : "live";
+  const seconds = points.length > 1 ? points.at(-1).at_seconds - points[0].at_seconds : 0;
+  return seconds > 0 ? `last ${duration(seconds)}` : "live";
 }
 
 /** By number of the pass, as the slider has it: recent passes, which are kept densely, get the more room. */

@@ -15,7 +15,7 @@ from storm_operator.console.documents import document
 from storm_operator.console.pass_view import NOTHING_SEEN, Given, view_of_pass, view_of_snapshot
 from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
 from storm_operator.console.views import ExecutorView, PassView, TrafficView
-from storm_operator.console.watcher import KEPT_PLANS
+from storm_operator.console.watcher import KEPT_PLANS, Watcher
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, ExecutorLoad
@@ -393,6 +393,26 @@ def test_a_plan_that_settles_is_known_to_the_next_life_of_the_operator() -> None
     assert (plan["id"], plan["state"]) == (before.played.loop.memory.records[-1].plan.id, "Settling")
     explained = page.get("topologies/words/explanation")["parts"]
     assert next(part["sentences"][0] for part in explained if part["title"] == "Last plan").startswith(plan["id"])
+
+
+def test_a_plan_that_is_made_after_the_clock_was_set_back_is_the_last_one() -> None:
+    page = page_scene(passes=1)
+    record = page.played.loop.memory.records[-1]
+    for number in range(KEPT_PLANS + 1):
+        made = replace(record.plan, id=f"q-{number}", created_at_seconds=record.plan.created_at_seconds - 10.0 * number)
+        page.watcher.on_record(replace(record, plan=made, state=PlanState.VERIFIED))
+    assert [plan["id"] for plan in page.get("plans")["plans"][:2]] == [f"q-{KEPT_PLANS}", f"q-{KEPT_PLANS - 1}"]
+    explained = page.get("topologies/words/explanation")["parts"]
+    (last,) = (part["sentences"][0] for part in explained if part["title"] == "Last plan")
+    assert last.startswith(f"q-{KEPT_PLANS} ")
+
+
+def test_plans_of_before_a_restart_are_in_the_order_in_which_they_were_made() -> None:
+    record = page_scene(passes=1).played.loop.memory.records[-1]
+    watcher = Watcher()
+    for name, at in (("p-third", 30.0), ("p-first", 10.0), ("p-second", 20.0)):
+        watcher.on_record(replace(record, plan=replace(record.plan, id=name, created_at_seconds=at)))
+    assert [plan.id for plan in watcher.seen.plan_views()] == ["p-third", "p-second", "p-first"]
 
 
 def test_a_plan_that_waits_is_kept_however_many_come_after_it() -> None:

@@ -22,6 +22,8 @@ from storm_operator.core.topology_spec import PAUSED_ANNOTATION
 
 EXIT_BAD_INPUT = 2
 OTHER_KIND = "StormRebalance"
+Seen = dict[tuple[str | None, str], Path]
+"""By Nimbus and name of a topology the file that describes it first, of those that belong together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ def _check_path(path: Path) -> list[Checked]:
         files = topology_files(path)
     except OSError as error:
         return [Checked(path, f"cannot be read: {error.strerror}")]
-    found = [checked for file in files for checked in _check_file(file)]
+    seen: Seen = {}
+    found = [checked for file in files for checked in _check_file(file, seen)]
     return found or [Checked(path, f"no {KIND} is in it{_other_kinds(files)}")]
 
 
@@ -69,16 +72,15 @@ def _other_kinds(files: Iterable[Path]) -> str:
     return f"; found were {', '.join(kinds)}" if kinds else ""
 
 
-def _check_file(path: Path) -> list[Checked]:
+def _check_file(path: Path, seen: Seen) -> list[Checked]:
     try:
         documents = read_documents(path)
     except InvalidResource as error:
         return [Checked(path, str(error))]
-    names = set[tuple[str | None, str]]()
     ours = [document for document in documents if _is_ours(document)]
     if all(document is None for document in documents):
         ours = [None]
-    return [checked for document in ours for checked in _check_document(path, document, names)]
+    return [checked for document in ours for checked in _check_document(path, document, seen)]
 
 
 def _is_ours(document: object) -> bool:
@@ -92,17 +94,15 @@ def _is_ours(document: object) -> bool:
     return kind == KIND or (document.get("apiVersion") == API_VERSION and kind != OTHER_KIND)
 
 
-def _check_document(path: Path, document: object, names: set[tuple[str | None, str]]) -> list[Checked]:
-    """What is wrong with it (mistakes of single fields, else what does not go together), or that nothing is.
-
-    `names` are those (with their Nimbus) of the file's documents so far, and get this one's.
-    """
+def _check_document(path: Path, document: object, seen: Seen) -> list[Checked]:
+    """What is wrong with it (mistakes of single fields, else what does not go together), or that nothing is."""
     try:
         spec = parse_topology(document, base_folder=path.parent)
     except InvalidResource as error:
         return [Checked(path, words) for words in (str(error), *error.others)]
-    if (spec.nimbus, spec.name) in names:
-        return [Checked(path, f"{spec.name} is described twice in this file; describe each topology once")]
-    names.add((spec.nimbus, spec.name))
+    if first := seen.get((spec.nimbus, spec.name)):
+        where = "twice in this file" if first == path else f"in {first.name}, too"
+        return [Checked(path, f"{spec.name} is described {where}; describe each topology once")]
+    seen[spec.nimbus, spec.name] = path
     paused = f"; it is paused by the annotation {PAUSED_ANNOTATION}, and left as it is" if spec.is_paused else ""
     return [Checked(path, f"{spec.name} is right{paused}", is_right=True)]

@@ -81,7 +81,7 @@ def _fail(message: str) -> NoReturn:
 def read_snapshot(path: Path) -> ClusterSnapshot:
     """The snapshot in a file; InvalidSnapshot, with the file's name, when it cannot be read or is not one."""
     try:
-        return load_snapshot(path.read_text(encoding="utf-8"))
+        return load_snapshot(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InvalidSnapshot(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -42,9 +42,9 @@ def _topologies(source: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             documents = read_documents(path)
         except InvalidResource as error:
             raise InvalidResource(f"{path}: {error}") from error
-        for resource in _resources(documents):
-            if resource.get("kind") == KIND:
-                yield path, resource
+        for document in documents:
+            if isinstance(document, dict) and document.get("kind") == KIND:
+                yield path, document
 
 
 def _files(source: Path) -> list[Path]:
@@ -52,14 +52,6 @@ def _files(source: Path) -> list[Path]:
         return topology_files(source)
     except OSError as error:
         raise InvalidResource(f"{source}: cannot be read: {error.strerror}") from error
-
-
-def _resources(documents: Collection[object]) -> Iterator[dict[str, Any]]:
-    """Also those that kubectl has put into a list."""
-    for document in documents:
-        if isinstance(document, dict):
-            items = document.get("items") if document.get("kind") == "List" else None
-            yield from _resources(items) if isinstance(items, list) else [document]
 
 
 def _is_of(nimbus: Collection[str], spec: TopologySpec, document: Mapping[str, Any]) -> bool:

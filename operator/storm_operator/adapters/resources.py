@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,8 +82,19 @@ def read_topology_file(path: Path) -> TopologySpec:
 
 
 def read_documents(path: Path) -> list[object]:
-    """All documents of a YAML file, of whatever kind. Raises `InvalidResource`."""
-    return _parsed(path, yaml_documents)
+    """All documents of a YAML file, of whatever kind; of a list, as `kubectl get` writes one, those that are in it.
+
+    Raises `InvalidResource`.
+    """
+    return _unlisted(_parsed(path, yaml_documents))
+
+
+def _unlisted(documents: Iterable[object]) -> list[object]:
+    found: list[object] = []
+    for document in documents:
+        items = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
+        found += _unlisted(items) if isinstance(items, list) else [document]
+    return found
 
 
 def _parsed(path: Path, parse: Callable[[str], T]) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from storm_operator.cli import app
@@ -120,6 +121,27 @@ def test_a_topology_that_a_file_describes_twice_is_wrong_the_second_time(tmp_pat
     assert done.exit_code == 2
     assert done.output.count("payments is right") == 1
     assert "payments is described twice in this file" in done.output
+
+
+def test_a_topology_that_two_files_of_a_folder_describe_is_wrong_in_the_second(tmp_path: Path) -> None:
+    """As standalone has it, which follows the first alone."""
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(RIGHT, encoding="utf-8")
+    done = checked(tmp_path)
+    assert done.exit_code == 2
+    assert "a.yaml: payments is right" in done.output
+    assert "b.yaml: payments is described in a.yaml, too" in done.output
+    assert checked(tmp_path / "a.yaml", tmp_path / "b.yaml").exit_code == 0, "they may be for one cluster each"
+
+
+def test_what_kubectl_has_put_into_a_list_is_checked(tmp_path: Path) -> None:
+    right = yaml.safe_load(RIGHT)
+    wrong = right | {"metadata": {"name": "second"}, "spec": {}}
+    (tmp_path / "got.yaml").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [right, wrong]}))
+    done = checked(tmp_path)
+    assert done.exit_code == 2
+    assert done.output.count("got.yaml: ") == 2
+    assert "payments is right" in done.output
 
 
 def test_path_that_may_not_even_be_looked_at_is_said_in_a_sentence(tmp_path: Path) -> None:

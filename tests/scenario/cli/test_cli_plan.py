@@ -110,6 +110,11 @@ def test_of_whom_nobody_knows_what_they_need_the_loop_s_assumption_is_shown() ->
     assert min(demand.room_millicores[executor] for executor in unmeasured) > 0.0
 
 
+def test_a_snapshot_that_an_editor_has_marked_as_utf_8_is_read(tmp_path: Path) -> None:
+    (tmp_path / "marked.json").write_text(EXAMPLE.read_text(), encoding="utf-8-sig")
+    assert run_plan(snapshot=tmp_path / "marked.json").exit_code == 0
+
+
 def test_the_same_snapshot_gives_the_same_plan() -> None:
     assert run_plan("-o", "json").output == run_plan("-o", "json").output
 

@@ -166,6 +166,7 @@ def standalone(
         if page_port and _show(page, PageAddress(page_port, page_host), say) and page_approval:
             terminal.on_first_proposal = ""
         followed = _follow(folder, say, connection.nimbus)
+        page.watcher.refused = followed.refusals
         teller = CountsTeller(say)
         counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
 

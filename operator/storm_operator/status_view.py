@@ -36,7 +36,12 @@ def status_view(
     parts: list[RenderableType] = [Rule(f"{cluster}, {_time(view['at_seconds'])}", align="left", style="dim")]
     parts += [
         Text(f"note: {note}", style="yellow")
-        for note in (*_quiet(view, pass_age_seconds), *_unseen(view, pass_age_seconds), *view["problems"])
+        for note in (
+            *_quiet(view, pass_age_seconds),
+            *_unseen(view, pass_age_seconds),
+            *view["problems"],
+            *view.get("refused", ()),  # an operator of before says nothing of it
+        )
     ]
     parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view["traffic"])]
     parts += [*_plans(plans), Text(), _placement(view)]

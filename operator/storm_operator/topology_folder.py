@@ -46,6 +46,10 @@ class TopologyFolder:
     """The last good spec of each file that is for us."""
     file_of: dict[str, Path] = field(default_factory=dict)
     """By topology name: the file that is followed."""
+    refused: dict[Path, str] = field(default_factory=dict)
+    """The files that are not followed as they stand, and why."""
+    trouble: str = ""
+    """Why the folder itself could not be read when it was read last, if so."""
     versions: dict[Path, Version] = field(default_factory=dict)
     clock: Callable[[], float] = time.time
     """Seconds since 1970."""
@@ -63,11 +67,14 @@ class TopologyFolder:
         try:
             files = {path for path in self.folder.iterdir() if path.suffix in SUFFIXES}
         except OSError as error:
-            self._say_once(f"{self.folder} cannot be read ({error}); what it described stays in use")
+            self.trouble = f"{self.folder} cannot be read ({error}); what it described stays in use"
+            self._say_once(self.trouble)
             return self._followed()
-        for gone in {*self.versions, *self.specs_by_file} - files:
+        self.trouble = ""
+        for gone in {*self.versions, *self.specs_by_file, *self.refused} - files:
             self.specs_by_file.pop(gone, None)
             self.versions.pop(gone, None)
+            self.refused.pop(gone, None)
         whole = files - self._still_written(files)
         changed = {path for path in sorted(whole) if self._read_if_changed(path)}
         before, self.file_of = self.file_of, files_followed(self.specs_by_file, self.file_of)
@@ -75,6 +82,11 @@ class TopologyFolder:
         for path in sorted(changed & set(self.file_of.values())):
             self._say_how_it_is_followed(path, is_known=path in before.values())
         return self._followed()
+
+    def refusals(self) -> tuple[str, ...]:
+        """Why files were not followed as they stand when they were read last, each in a sentence."""
+        wrong = [f"{why}{self._what_stays(path)}" for path, why in sorted(self.refused.items())]
+        return (*filter(None, [self.trouble]), *wrong, *self._ignored())
 
     def is_empty(self) -> bool:
         """Whether there is no file in it that could have a topology; False where it cannot be read."""
@@ -102,12 +114,16 @@ class TopologyFolder:
                 self.say(f"{why}; no longer managed, and left as it is")
             elif present != path:
                 self.say(f"{why}; {present.name} describes it, and is followed")
-        for path, spec in sorted(self.specs_by_file.items()):
-            owner = self.file_of[spec.name]
-            if owner != path:
-                self._say_once(
-                    f"{path.name}: topology {spec.name!r} is already described by {owner.name}; it is ignored"
-                )
+        for ignored in self._ignored():
+            self._say_once(ignored)
+
+    def _ignored(self) -> list[str]:
+        owners = [(path, spec.name, self.file_of[spec.name]) for path, spec in sorted(self.specs_by_file.items())]
+        return [
+            f"{path.name}: topology {name!r} is already described by {owner.name}; it is ignored"
+            for path, name, owner in owners
+            if owner != path
+        ]
 
     def _still_written(self, files: Iterable[Path]) -> set[Path]:
         """Those that change while they are looked at."""
@@ -148,8 +164,10 @@ class TopologyFolder:
             self._keep_unread(path, f"{path.name}: cannot be read: {error.strerror}")
             return False
         except InvalidResource as error:
+            self.refused[path] = str(error)
             self.say(f"{error}{self._what_stays(path)}")
             return False
+        self.refused.pop(path, None)
         if spec.nimbus is not None and self.nimbus and not self._is_managed_here(spec.nimbus):
             self.say(
                 f"{path.name}: spec.nimbus is {spec.nimbus}, not the {', '.join(self.nimbus)} managed here; ignored"
@@ -165,6 +183,7 @@ class TopologyFolder:
     def _keep_unread(self, path: Path, why: str) -> None:
         """It is read again in each pass: rights, or a disk, may change and leave the file as it is."""
         self.versions.pop(path, None)
+        self.refused[path] = why
         self._say_once(f"{why}{self._what_stays(path)}")
 
     def _what_stays(self, path: Path) -> str:

@@ -135,7 +135,8 @@ class Api:
         if found is None:
             names = ", ".join(sorted(one.name for one in seen.view.topologies)) or "none at all"
             raise BadRequest(
-                f"there is no topology {values['topology']!r}: there are {names}", status=HTTPStatus.NOT_FOUND
+                "; ".join((f"there is no topology {values['topology']!r}: there are {names}", *seen.view.refused)),
+                status=HTTPStatus.NOT_FOUND,
             )
         return self._unless_known(request, f"{seen.life}-{seen.changes}", lambda: to_bytes(found))
 

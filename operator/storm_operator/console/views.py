@@ -155,7 +155,8 @@ class DecisionView:
 class PassView:
     """One pass. `measured_at_seconds` is older than `at_seconds` where the cluster could not be seen in this pass.
 
-    `age_seconds` is that of the oldest reading; None where nothing was read.
+    `age_seconds` is that of the oldest reading; None where nothing was read. `refused` says, each in a sentence, which
+    StormTopology files are not followed as they stand, and why; Kubernetes tells that in the resources' own status.
     """
 
     at_seconds: float
@@ -170,6 +171,7 @@ class PassView:
     topologies: tuple[TopologyView, ...]
     traffic: TrafficView
     decisions: tuple[DecisionView, ...]
+    refused: tuple[str, ...] = ()
 
     @property
     def supervisors_used(self) -> int:

@@ -124,6 +124,8 @@ class Watcher:
 
     def __init__(self, most_bytes: int = MOST_BYTES, stopwatch: Callable[[], float] = time.monotonic) -> None:
         self.seen = Seen(life=uuid.uuid4().hex[:12])
+        self.refused: Callable[[], tuple[str, ...]] = tuple
+        """Asked at each pass: see `PassView`."""
         self._stopwatch = stopwatch
         self._heard_at: float | None = None
         self._most_bytes = most_bytes
@@ -142,7 +144,7 @@ class Watcher:
             before = self.seen
             for record in report.open_plans:
                 before = _having(before, record)
-            view = view_of_pass(report, before.view)
+            view = replace(view_of_pass(report, before.view), refused=self.refused())
             loads: tuple[LoadView, ...] = ()
             if report.snapshot is not None:
                 loads = load_views(report.snapshot, report.forecasts, self._forecasts)

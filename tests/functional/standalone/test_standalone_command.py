@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import requests
 from cluster_bench import WORD_COUNT
 from eventually import eventually
 
@@ -92,6 +93,9 @@ def test_folder_is_submitted_managed_followed_and_left_running(
         eventually(lambda: "Verified" in log.read_text(), "the plan is verified")
         nimbus = NimbusClient([f"{host}:{port}"])
         tells_the_truth(f"http://127.0.0.1:{page_port}", nimbus, name)
+        view = requests.get(f"http://127.0.0.1:{page_port}/api/v1/view", timeout=10).json()
+        (refused,) = view["refused"]
+        assert refused.startswith("broken.yaml: not valid YAML")
         nimbus.close()
         metrics_keep_the_contract(f"http://127.0.0.1:{metrics_port}/metrics", storm_cluster, name)
 

@@ -169,6 +169,18 @@ def test_a_supervisor_that_is_being_emptied_is_told() -> None:
     assert all("empty" in row and "slots" not in row for row in rows)
 
 
+def test_files_that_are_not_followed_are_noted_and_an_operator_of_before_tells_of_none() -> None:
+    page = page_scene()
+    page.watcher.refused = lambda: ("[bad].yaml: not valid YAML",)
+    page.played.run(SPECS)
+    assert "note: [bad].yaml: not valid YAML" in status_of(page)
+    view = page.get("view")
+    del view["refused"]
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(status_view("nimbus:6627", view, []))
+    assert "[bad]" not in console.export_text()
+
+
 def test_figures_of_a_cluster_that_could_not_be_seen_are_not_told_as_those_of_now() -> None:
     page = page_scene(passes=2)
     seen_at = page.get("view")["at_seconds"]

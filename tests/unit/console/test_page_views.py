@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from builders import chain_topology, even_traffic, placed, same_demand, snapshot, supervisors
 from console_scene import PageScene, page_scene, reborn, unseen
-from loop_scene import RATE, SPREAD, WORDS, with_mode
+from loop_scene import RATE, SPECS, SPREAD, WORDS, with_mode
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.observer import with_supervisors_as_told
 from storm_operator.console.documents import document
@@ -311,6 +312,18 @@ def test_a_cluster_that_cannot_be_seen_is_shown_as_it_was_with_its_age() -> None
     assert after["at_seconds"] > before["at_seconds"]
     assert [one["reason"] for one in after["decisions"]] == ["ClusterUnreachable"]
     assert page.get("history")["passes"][-1]["is_measured"] is False
+
+
+def test_files_that_are_not_followed_are_told_with_each_pass_until_they_are() -> None:
+    page = page_scene()
+    assert page.get("view")["refused"] == []
+    page.watcher.refused = lambda: ("bad.yaml: not valid YAML",)
+    unseen(page.played, AdapterError("no Nimbus answers"))
+    assert page.get("view")["refused"] == ["bad.yaml: not valid YAML"]
+    assert "bad.yaml: not valid YAML" in json.loads(page.ask("topologies/bad/explanation").body)["message"]
+    page.watcher.refused = tuple
+    page.played.run(SPECS)
+    assert page.get("view")["refused"] == []
 
 
 def test_the_time_line_has_a_gap_where_the_cluster_could_not_be_seen() -> None:

@@ -65,6 +65,32 @@ def test_a_link_to_nothing_is_said_once_and_keeps_the_last_good_spec(tmp_path: P
     assert said == [missing, f"{missing}; its last good version stays in use"]
 
 
+def test_what_is_not_followed_as_it_stands_is_told_for_as_long_as_it_is_not(tmp_path: Path) -> None:
+    folder = TopologyFolder(tmp_path, lambda _: None)
+    write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    write(tmp_path / "b.yaml", GOOD.format(name="words", policy="even"), at=1)
+    (tmp_path / "c.yaml").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "d.yaml").write_text("kind: [")
+    folder.read()
+    link, broken, twin = folder.refusals()
+    assert link == "c.yaml: the file that it links to is not there"
+    assert broken.startswith("d.yaml: not valid YAML")
+    assert twin == "b.yaml: topology 'words' is already described by a.yaml; it is ignored"
+
+    (tmp_path / "b.yaml").unlink()
+    (tmp_path / "c.yaml").unlink()
+    write(tmp_path / "d.yaml", GOOD.format(name="others", policy="even"), at=2)
+    write(tmp_path / "a.yaml", "kind: [", at=2)
+    folder.read()
+    folder.read()
+    (broken,) = folder.refusals()
+    assert broken.endswith("; its last good version stays in use")
+
+    write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=3)
+    folder.read()
+    assert folder.refusals() == ()
+
+
 def test_two_files_of_one_topology_are_not_both_believed(tmp_path: Path) -> None:
     said: list[str] = []
     write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
@@ -248,6 +274,7 @@ def test_folder_that_vanishes_loses_nothing(tmp_path: Path) -> None:
     inside.rmdir()
     assert set(folder.read()) == {"words"}
     assert "cannot be read" in said[0]
+    assert folder.refusals() == (said[0],)
 
 
 def test_file_that_could_not_be_read_is_read_again_although_it_is_the_same(

@@ -14,7 +14,7 @@ import random
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -27,13 +27,14 @@ from rich.console import Console
 
 from kube_cluster import KubeCluster
 from kube_cluster.images import build_project_images
-from storm_on_node import NAMESPACE, StormOnNode, word_count
+from storm_on_node import CLIENT, NAMESPACE, StormOnNode, word_count
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.local.jvm import log_writer_options
 
 BY_HAND, PARSED_ANEW, APPLY = "by hand", "by hand, parsed anew", "kubectl apply"
 NAMES = {BY_HAND: "hand", PARSED_ANEW: "anew", APPLY: "apply"}
-JAVAS_OWN_CLASSES = "-XX:SharedArchiveFile=/usr/lib/jvm/java-17-openjdk-amd64/lib/server/classes.jsa"
+JAVAS_OWN_CLASSES = "/usr/lib/jvm/java-17-openjdk-*/lib/server/classes.jsa"
+"""In the Storm image; its folder names the kind of processor, too."""
 
 PERIOD_SECONDS = 10.0
 POLL_SECONDS = 0.2
@@ -63,11 +64,13 @@ def main(turns: int = 5) -> None:
         storm.apply(_resident())
         eventually(lambda: storm.status("resident").get("phase") == "Pending", "the operator's loop runs")
         with storm.client(), storm.nimbus() as nimbus:
+            parsed_anew = _parsed_anew(storm)
             for turn in range(turns):
                 for way in sorted(NAMES, reverse=bool(turn % 2)):
                     time.sleep(phases.uniform(0.0, PERIOD_SECONDS))
                     name = f"{NAMES[way]}-{turn}"
-                    measured[way].append(_take_turn(storm, nimbus, name, partial(_start, storm, way, name)))
+                    conf = parsed_anew if way == PARSED_ANEW else {}
+                    measured[way].append(_take_turn(storm, nimbus, name, partial(_start, storm, way, name, conf)))
                     console.log(f"{way}: {measured[way][-1]}")
     print(json.dumps(_report(measured)))
 
@@ -99,18 +102,20 @@ def _take_turn(storm: StormOnNode, nimbus: NimbusClient, name: str, start: Calla
     return Turn(round(submitted, 1), round(first_tuple, 1))
 
 
-def _start(storm: StormOnNode, way: str, name: str) -> None:
+def _start(storm: StormOnNode, way: str, name: str, conf: Mapping[str, str]) -> None:
     body = _topology(name)
     if way == APPLY:
         storm.apply(body)
     else:
-        storm.submit_by_hand(body["spec"]["jar"], **(_parsed_anew() if way == PARSED_ANEW else {}))
+        storm.submit_by_hand(body["spec"]["jar"], **conf)
 
 
-def _parsed_anew() -> dict[str, str]:
+def _parsed_anew(storm: StormOnNode) -> dict[str, str]:
     """What the chart sets, but for the image's archives. A topology's own options come last, and the last one holds."""
-    log_writer = " ".join(log_writer_options(JAVAS_OWN_CLASSES))
-    return {"topology.worker.childopts": JAVAS_OWN_CLASSES, "topology.worker.logwriter.childopts": log_writer}
+    find = ("exec", CLIENT, "-n", NAMESPACE, "--", "sh", "-c", f"echo {JAVAS_OWN_CLASSES}")
+    option = f"-XX:SharedArchiveFile={storm.kube.kubectl(*find).strip()}"
+    log_writer = " ".join(log_writer_options(option))
+    return {"topology.worker.childopts": option, "topology.worker.logwriter.childopts": log_writer}
 
 
 def _topology(name: str) -> dict[str, Any]:

@@ -159,6 +159,10 @@ COPY --from=dependencies /opt/venv /opt/venv
 COPY --from=class-data /opt/class-data /opt/storm/class-data
 COPY --from=jars /opt/own /opt/storm
 COPY --from=package /opt/package /opt/venv
+# Java does without an archive that does not fit, and says nothing.
+RUN for kind in worker log-writer; do \
+        java -Xshare:on -XX:SharedArchiveFile=/opt/storm/class-data/$kind.jsa -cp '/opt/storm/lib-worker/*' -version || exit 1; \
+    done
 USER 10001:10001
 EXPOSE 2181 6627 6628 9464
 ENTRYPOINT ["storm-operator"]

@@ -50,7 +50,7 @@ class Turn:
     first_tuple: float
 
 
-def main(turns: int = 5) -> None:
+def main(turns: int = 8) -> None:
     """Take `turns` turns each way."""
     console = Console(stderr=True)
     phases = random.Random(1)

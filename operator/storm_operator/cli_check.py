@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -19,6 +19,7 @@ from storm_operator.adapters.resources import (
 )
 from storm_operator.cli_output import written_out
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION
+from storm_operator.told_specs import told_nimbus
 
 EXIT_BAD_INPUT = 2
 OTHER_KIND = "StormRebalance"
@@ -100,9 +101,10 @@ def _check_document(path: Path, document: object, seen: Seen) -> list[Checked]:
         spec = parse_topology(document, base_folder=path.parent)
     except InvalidResource as error:
         return [Checked(path, words) for words in (str(error), *error.others)]
-    if first := seen.get((spec.nimbus, spec.name)):
+    topology = (told_nimbus(spec, cast("Mapping[str, Any]", document)), spec.name)  # else there would be no spec of it
+    if first := seen.get(topology):
         where = "twice in this file" if first == path else f"in {first.name}, too"
         return [Checked(path, f"{spec.name} is described {where}; describe each topology once")]
-    seen[spec.nimbus, spec.name] = path
+    seen[topology] = path
     paused = f"; it is paused by the annotation {PAUSED_ANNOTATION}, and left as it is" if spec.is_paused else ""
     return [Checked(path, f"{spec.name} is right{paused}", is_right=True)]

@@ -55,5 +55,14 @@ def _files(source: Path) -> list[Path]:
 
 
 def _is_of(nimbus: Collection[str], spec: TopologySpec, document: Mapping[str, Any]) -> bool:
-    namespace = document.get("metadata", {}).get("namespace") or USUAL_NAMESPACE
-    return spec.nimbus is None or nimbus_name(spec.nimbus, namespace) in {nimbus_name(one, namespace) for one in nimbus}
+    own, namespace = told_nimbus(spec, document), namespace_of(document)
+    return own is None or own in {nimbus_name(one, namespace) for one in nimbus}
+
+
+def told_nimbus(spec: TopologySpec, document: Mapping[str, Any]) -> str | None:
+    """The one name of the Nimbus that a StormTopology's document, read as `spec`, is for; None where it names none."""
+    return None if spec.nimbus is None else nimbus_name(spec.nimbus, namespace_of(document))
+
+
+def namespace_of(document: Mapping[str, Any]) -> str:
+    return str(document.get("metadata", {}).get("namespace") or USUAL_NAMESPACE)

@@ -39,7 +39,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* Classes that the image has parsed already (see the Dockerfile). Java does without, silently, where they do not fit. */}}
+{{/* Classes that the image has parsed already (see the Dockerfile). Where they do not fit Java parses all anew, its own too. */}}
 {{- define "storm.jvm.classData" -}}
 -XX:SharedArchiveFile=/opt/storm/class-data/{{ . }}.jsa
 {{- end -}}
@@ -50,7 +50,9 @@
 {{- $options := list (printf "-Xmx%dm" $heap) (printf "-Xms%dm" (div $heap 2)) -}}
 {{- $options = concat $options (list "-XX:+UseSerialGC" "-Xshare:auto" "-XX:-UsePerfData" "-XX:MaxMetaspaceSize=128m" "-XX:ReservedCodeCacheSize=64m") -}}
 {{- $options = concat $options (list "-XX:Tier4InvocationThreshold=20000" "-XX:Tier4MinInvocationThreshold=3000" "-XX:Tier4CompileThreshold=40000") -}}
+{{- if lt $heap 32000 -}}{{/* Java's pointers have another form beyond, and its own archive for it */}}
 {{- $options = append $options (include "storm.jvm.classData" "worker") -}}
+{{- end -}}
 {{- $options = concat $options (include "storm.jvm.names" . | fromYamlArray) .Values.supervisor.workerJvmOptions -}}
 {{ join " " $options }}
 {{- end -}}

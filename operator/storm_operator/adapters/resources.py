@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,15 +86,12 @@ def read_documents(path: Path) -> list[object]:
 
     Raises `InvalidResource`.
     """
-    return _unlisted(_parsed(path, yaml_documents))
+    return [one for document in _parsed(path, yaml_documents) for one in _listed(document)]
 
 
-def _unlisted(documents: Iterable[object]) -> list[object]:
-    found: list[object] = []
-    for document in documents:
-        items = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
-        found += _unlisted(items) if isinstance(items, list) else [document]
-    return found
+def _listed(document: object) -> list[object]:
+    items = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
+    return items if items and isinstance(items, list) else [document]
 
 
 def _parsed(path: Path, parse: Callable[[str], T]) -> T:

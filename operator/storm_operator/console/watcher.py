@@ -178,21 +178,16 @@ def _having(seen: Seen, record: PlanRecord) -> Seen:
     if known is not None and known.record == record:
         return seen
     fresh = KnownPlan(record) if known is None else replace(known, record=record)
-    if known is None:
-        plans = _in_order((*seen.plans, fresh), were_made_before=not seen.passes)
-    else:
-        plans = tuple(fresh if one is known else one for one in seen.plans)
+    if known is not None:
+        plans = [fresh if one is known else one for one in seen.plans]
+    elif seen.passes:  # as they are told: as they were made, whatever the clock did
+        plans = [*seen.plans, fresh]
+    else:  # of before a restart
+        plans = sorted((*seen.plans, fresh), key=lambda one: (one.record.plan.created_at_seconds, one.record.plan.id))
     over = [one for one in plans if one.record.state.is_final]
     surplus = {one.record.plan.id for one in over[: max(0, len(plans) - KEPT_PLANS)]}
     kept = tuple(one for one in plans if one.record.plan.id not in surplus)
     return replace(seen, plans=kept, plan_changes=seen.plan_changes + 1)
-
-
-def _in_order(plans: tuple[KnownPlan, ...], *, were_made_before: bool) -> tuple[KnownPlan, ...]:
-    """As they were told: as they were made, whatever the clock did. Those of before a restart by their times."""
-    if not were_made_before:
-        return plans
-    return tuple(sorted(plans, key=lambda one: (one.record.plan.created_at_seconds, one.record.plan.id)))
 
 
 def _kept(number: int, view: PassView, loads: tuple[LoadView, ...], is_measured: bool) -> KeptPass:

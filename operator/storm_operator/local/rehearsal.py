@@ -30,6 +30,18 @@ SECONDS = 120.0
 SECONDS_IN_AN_IMAGE_BUILD = 1200.0
 """One for another kind of processor is built under emulation."""
 
+PATIENT: Mapping[str, int] = {
+    "nimbus.supervisor.timeout.secs": 600,
+    "nimbus.task.timeout.secs": 600,
+    "nimbus.task.launch.secs": 600,
+    "supervisor.worker.start.timeout.secs": 600,
+    "supervisor.worker.timeout.secs": 600,
+    "storm.zookeeper.session.timeout": 20_000,
+    "storm.zookeeper.connection.timeout": 20_000,
+}
+"""Nothing fails in a rehearsal, however slow it is: what is ended and started anew would make it slower. Of a session
+ZooKeeper grants twenty ticks."""
+
 KINDS_IN_PODS = (Jvm.WORKER, Jvm.LOG_WRITER)
 """A topology stands still while these start, one after the other, whenever a worker is moved."""
 
@@ -78,7 +90,13 @@ def submit_words(layout: ClusterLayout, topology: str, workers: int) -> None:
 def _run_once(distribution: Path, folder: Path, seconds: float) -> None:
     """Each JVM leaves the list of its classes in `folder`."""
     spec = LocalClusterSpec(
-        name=NAME, machines=1, subnet="10.254.254.0/24", agents=False, fast_start=True, work_dir=folder / "cluster"
+        name=NAME,
+        machines=1,
+        subnet="10.254.254.0/24",
+        agents=False,
+        fast_start=True,
+        extra_conf=PATIENT,
+        work_dir=folder / "cluster",
     )
     layout = plan_layout(spec, recording_options(folder), isolate=False, owner_pid=os.getpid())
     # Not in the `try`: when another process rehearses already, this is refused, and that one must go on.

@@ -54,6 +54,13 @@ WRONG_VALUES = [
     ("storm", "supervisor.resources.requests.cpu=2", ("supervisor.resources.requests.cpu: 2 is more than", ", 1")),
     ("storm", "supervisor.scaling.omitReplicas=true", ("supervisor.scaling.omitReplicas: true", "enabled is false")),
     ("storm", "supervisor.drainSeconds=-1", ("/supervisor/drainSeconds", "want 0")),
+    ("storm", "nimbus.persistence.enabled=true,nimbus.persistence.size=null", ("/nimbus/persistence", "'size'")),
+    ("storm", "networkPolicy.enabled=true,networkPolicy.operator=null", ("/networkPolicy", "'operator'")),
+    (
+        "storm",
+        "zookeeper.enabled=false,externalZookeeper.servers={zk.example},externalZookeeper.port=null",
+        ("/externalZookeeper", "'port'"),
+    ),
     ("storm", "supervisor.workerJvmOptions={-Dgreeting=good day}", ("/supervisor/workerJvmOptions/0", "good day")),
     ("storm", "supervisor.pod.containers=x", ("/supervisor/pod", "'containers' not allowed")),
     ("storm", "zookeeper.enabled=false", ("externalZookeeper.servers: empty", "for example [zk-0.example")),
@@ -97,6 +104,31 @@ def test_a_default_that_is_taken_away_is_missed_by_name_or_not_needed(helm: Helm
         words = [word for word in _leaves(rendered) if isinstance(word, str)]
         assert f"missing property '{name.rpartition('.')[2]}'" in refusal or rendered, name
         assert not [word for word in words if re.search(r"^--.*=$|nil|-Xmx0m", word)], name
+
+
+@pytest.mark.parametrize(
+    ("chart", "value"),
+    [
+        ("storm", "podMonitor.labels"),
+        ("storm", "networkPolicy.operator"),
+        ("storm", "nimbus.persistence.size"),
+        ("storm", "externalZookeeper.port"),
+        ("storm-operator", "rules.labels"),
+        ("storm-operator", "dashboards.labels"),
+        ("storm-operator", "podMonitor.labels"),
+        ("storm-operator", "pipeline"),
+    ],
+)
+def test_what_is_not_needed_may_be_null(helm: Helm, chart: str, value: str) -> None:
+    assert helm.template(chart, f"{value}=null").objects == helm.template(chart).objects
+
+
+@pytest.mark.parametrize(
+    ("chart", "name"), [("storm", "podMonitor"), ("storm-operator", "podMonitor"), ("storm-operator", "rules")]
+)
+def test_labels_that_are_null_are_none(helm: Helm, chart: str, name: str) -> None:
+    on = f"{name}.enabled=true"
+    assert helm.template(chart, on, f"{name}.labels=null").objects == helm.template(chart, on).objects
 
 
 def _rendered_or_refused(helm: Helm, chart: str, value: str) -> tuple[Sequence[Any], str]:

@@ -89,6 +89,14 @@ def test_jvms_have_the_options_of_the_local_cluster(rendered: Rendered) -> None:
     assert conf["topology.worker.logwriter.childopts"].split() == list(log_writer_options(CLASS_DATA[Jvm.LOG_WRITER]))
 
 
+def test_a_heap_for_which_the_images_classes_have_the_wrong_pointers_does_without(helm: Helm) -> None:
+    """Java has an archive of its own for such a heap, of which ours would deprive it."""
+    for heap_mb, is_used in ((31_999, True), (32_000, False)):
+        conf = storm_yaml(helm.template("storm", f"supervisor.workerHeapMb={heap_mb}"))
+        assert ("SharedArchiveFile" in conf["worker.childopts"]) is is_used
+        assert "SharedArchiveFile" in conf["topology.worker.logwriter.childopts"]
+
+
 def test_daemons_run_the_classes_of_the_local_cluster(rendered: Rendered) -> None:
     assert daemons.NIMBUS_MAIN in java_of(rendered, "nimbus")
     assert daemons.SUPERVISOR_MAIN in java_of(rendered, "supervisor")

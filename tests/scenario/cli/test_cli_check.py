@@ -134,6 +134,32 @@ def test_a_topology_that_two_files_of_a_folder_describe_is_wrong_in_the_second(t
     assert checked(tmp_path / "a.yaml", tmp_path / "b.yaml").exit_code == 0, "they may be for one cluster each"
 
 
+def test_topologies_of_one_name_may_be_on_the_nimbus_of_two_namespaces(tmp_path: Path) -> None:
+    """One word is a Service of the topology's own namespace."""
+    body = yaml.safe_load(RIGHT)
+    nimbuses = {"a": "storm-nimbus", "b": "storm-nimbus:6627", "c": "storm-nimbus.a.svc:6627"}
+    for namespace, nimbus in nimbuses.items():
+        told = {"metadata": body["metadata"] | {"namespace": namespace}, "spec": body["spec"] | {"nimbus": nimbus}}
+        (tmp_path / f"{namespace}.yaml").write_text(yaml.safe_dump(body | told))
+    output = checked(tmp_path).output
+    assert "b.yaml: payments is right" in output
+    assert "c.yaml: payments is described in a.yaml, too" in output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kind: List\nitems: []\n", "no StormTopology is in it; found were List"),
+        ("&a {kind: List, items: [*a]}", "no StormTopology is in it; found were List"),
+    ],
+)
+def test_a_list_that_has_none_is_said_to_have_none(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "got.yaml").write_text(text)
+    done = checked(tmp_path)
+    assert done.exit_code == 2
+    assert words in done.output
+
+
 def test_what_kubectl_has_put_into_a_list_is_checked(tmp_path: Path) -> None:
     right = yaml.safe_load(RIGHT)
     wrong = right | {"metadata": {"name": "second"}, "spec": {}}

@@ -20,7 +20,7 @@ from storm_operator.local.cgroups import cluster_cgroup, create_machine_cgroup, 
 from storm_operator.local.cleanup import sweep
 from storm_operator.local.daemons import CLUSTER_MARK, write_hosts_file, write_zookeeper_config
 from storm_operator.local.distribution import ensure_distribution, make_storm_home
-from storm_operator.local.network import check_socket_path, create_network
+from storm_operator.local.network import check_socket_path, check_subnet, create_network
 from storm_operator.local.paths import state_dir
 from storm_operator.local.prerequisites import check_isolation
 from storm_operator.local.processes import marked_processes
@@ -105,6 +105,8 @@ def _one_at_a_time(cluster: str) -> Iterator[None]:
 
 def _bring_up(layout: ClusterLayout, distribution: Path) -> None:
     _refuse_if_running(layout, take_down_orphans())
+    if layout.isolated:
+        check_subnet(layout.spec)
     sweep(layout.spec.name)
     for folder in (layout.data_dir, layout.logs_dir, layout.conf_dir):
         shutil.rmtree(folder, ignore_errors=True)

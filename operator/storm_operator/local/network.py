@@ -5,6 +5,7 @@ Names tell which cluster they belong to, so that `remove_network` finds everythi
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import socket
 import subprocess
@@ -12,13 +13,17 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
+
 from storm_operator.local.namespaces import NAMED
-from storm_operator.local.spec import ClusterLayout, LocalClusterError, namespace_of
+from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, namespace_of
 from storm_operator.local.switch import MTU, SwitchConfig, SwitchPort, even_delays, mac_address, write_config
 
 MACHINE_DEVICE = "eth0"
 LONGEST_SOCKET_PATH = 107
 ANSWER_SECONDS = 5.0
+NO_MACHINES_ADDRESSES = tuple(map(ipaddress.IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4")))
+"""The kernel lets an interface have them, but sends nothing there: this machine itself, loopback, multicast."""
 
 
 def host_device(cluster: str) -> str:
@@ -82,6 +87,26 @@ def send_delays(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float
             raise LocalClusterError(f"the switch of cluster {layout.spec.name!r} does not answer: {reason}") from reason
     if not answer["ok"]:
         raise LocalClusterError(answer["error"])
+
+
+def check_subnet(spec: LocalClusterSpec) -> None:
+    """Refuse what the machines cannot have, and what this machine's own networks have already.
+
+    The cluster's host takes the first address, which mostly is a gateway's: this machine would be cut off.
+    """
+    network = spec.network()
+    if any(network.overlaps(other) for other in NO_MACHINES_ADDRESSES):
+        raise LocalClusterError(f"subnet: {spec.subnet!r} must be one in which machines can have addresses")
+    for interface, addresses in psutil.net_if_addrs().items():
+        for address in addresses:
+            if address.family != socket.AF_INET or interface == host_device(spec.name):
+                continue
+            other = ipaddress.IPv4Interface(f"{address.address}/{address.netmask or 32}").network
+            if network.overlaps(other):
+                raise LocalClusterError(
+                    f"subnet: {spec.subnet!r} overlaps {other}, the network of this machine's interface {interface}; "
+                    "`local up --subnet` with another"
+                )
 
 
 def check_socket_path(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import tempfile
@@ -9,7 +10,9 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +22,7 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.commands import app
 from storm_operator.local.lifecycle import (
     ZOOKEEPER_PORT,
+    bring_up,
     first_free_ports,
     plan_layout,
     preferred_port,
@@ -101,6 +105,51 @@ def test_a_rehearsal_ends_with_whoever_needs_it(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(Stopped):
         rehearsal.ensure_archives(lambda _: None)
     assert [layout.owner_pid for layout in begun] == [os.getpid()]
+
+
+def has_interface(monkeypatch: pytest.MonkeyPatch, name: str, address: str) -> None:
+    """One more on this machine, as psutil tells of it."""
+    own = ipaddress.IPv4Interface(address)
+    told = SimpleNamespace(family=socket.AF_INET, address=str(own.ip), netmask=str(own.netmask))
+    monkeypatch.setattr(psutil, "net_if_addrs", lambda: {name: [told]})
+
+
+def isolated(subnet: str) -> ClusterLayout:
+    return lay_out(LocalClusterSpec(name=NAME, subnet=subnet), state_file(NAME).parent, True, 6627, 2181)
+
+
+@pytest.mark.parametrize("own", ["192.168.50.7/24", "192.168.50.7/32", "192.168.0.9/16"])
+def test_a_network_that_this_machine_is_in_is_refused(
+    own: str, swept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its gateway's address, mostly the first, would be the cluster's host: this machine would be cut off."""
+    has_interface(monkeypatch, "lan0", own)
+    monkeypatch.setattr(lifecycle, "make_storm_home", stop_here)
+    with pytest.raises(LocalClusterError, match=r"subnet: '192.168.50.0/24' overlaps .* interface lan0"):
+        bring_up(isolated("192.168.50.0/24"))
+    assert swept == []
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [(f"so-{NAME}", "192.168.50.1/24"), ("lan0", "192.168.51.7/24"), ("lan0", "192.168.51.1/32")]
+)
+def test_what_a_crash_left_of_the_cluster_itself_or_is_elsewhere_is_in_nobodys_way(
+    name: str, own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_interface(monkeypatch, name, own)
+    monkeypatch.setattr(lifecycle, "make_storm_home", stop_here)
+    with pytest.raises(Stopped):
+        bring_up(isolated("192.168.50.0/24"))
+
+
+@pytest.mark.parametrize("subnet", ["0.0.0.0/24", "127.5.0.0/24", "224.0.0.0/24", "239.255.255.0/24"])
+def test_addresses_that_reach_no_machine_are_refused_before_anything_is_started(
+    subnet: str, swept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "make_storm_home", stop_here)
+    with pytest.raises(LocalClusterError, match=r"subnet: .* must be one in which machines can have addresses"):
+        bring_up(isolated(subnet))
+    assert swept == []
 
 
 def test_zookeeper_gets_no_port_on_which_another_listens() -> None:

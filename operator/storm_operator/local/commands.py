@@ -50,7 +50,9 @@ def up(
     plugin_jar: Annotated[
         Path | None, typer.Option(help="The plugin's jar; without, it is built from the sources.")
     ] = None,
-    fallback: Annotated[str, typer.Option(help="Scheduler for what no plan places.")] = "default",
+    fallback: Annotated[
+        str, typer.Option(help="Scheduler for what no plan places: default, resource-aware, or an IScheduler class.")
+    ] = "default",
     exact_metrics: Annotated[bool, typer.Option(help="Count every tuple instead of sampling.")] = False,
     fast_start: Annotated[bool, typer.Option(help="Workers with C1 alone: start sooner, run slower.")] = False,
 ) -> None:
@@ -59,6 +61,10 @@ def up(
     for missing in missing_prerequisites():
         console.print(f"[{'red' if missing.fatal else 'yellow'}]{missing}")
     with _plain_errors(console), console.status("bringing the cluster up") as spinner:
+        if not plugin and (plugin_jar or exact_metrics or fallback != LocalClusterSpec().fallback):
+            raise LocalClusterError(
+                "--plugin-jar, --fallback and --exact-metrics are the plugin's: not with --no-plugin"
+            )
         asked = LocalClusterSpec(  # checked before the plugin is built, which takes minutes
             name=name,
             machines=machines,

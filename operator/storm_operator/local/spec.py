@@ -18,6 +18,8 @@ FIRST_MACHINE_ADDRESS = 11
 AGENT_PORT = 9464
 NAME = re.compile(r"[a-z][a-z0-9-]{0,11}")
 """Twelve characters, since the cluster's network interface is `so-<name>` and the kernel allows fifteen."""
+FALLBACK = re.compile(r"default|resource-aware|[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
+"""What the plugin takes, and what may be a class in Storm's class path: whether it is one only Nimbus knows."""
 
 
 class LocalClusterError(Exception):
@@ -72,6 +74,11 @@ class LocalClusterSpec:
         if not 0 <= self.one_way_delay_ms < math.inf:
             raise LocalClusterError(
                 f"one_way_delay_ms (--delay-ms): {self.one_way_delay_ms} must be a number of 0 or more"
+            )
+        if not FALLBACK.fullmatch(self.fallback):
+            raise LocalClusterError(
+                f"fallback (--fallback): {self.fallback!r} must be default, resource-aware, or the full name of a "
+                "class that implements org.apache.storm.scheduler.IScheduler"
             )
         self.network()
 

@@ -230,6 +230,16 @@ def test_what_no_cluster_can_be_is_said_before_the_plugin_is_built(monkeypatch: 
     assert ended.stderr.rstrip().endswith("machines: 0 must be 1 to 200")
 
 
+@pytest.mark.parametrize(
+    "option", [("--plugin-jar", "/some.jar"), ("--fallback", "resource-aware"), ("--exact-metrics",)]
+)
+def test_an_option_of_the_plugin_is_refused_where_there_is_to_be_none(option: tuple[str, ...]) -> None:
+    """It would do nothing."""
+    ended = CliRunner().invoke(app, ["up", "--name", NAME, "--no-plugin", *option], env={"COLUMNS": "300"})
+    assert ended.exit_code == 1
+    assert ended.stderr.rstrip().endswith("not with --no-plugin")
+
+
 def test_only_options_of_its_own_are_told() -> None:
     assert "completion" not in CliRunner().invoke(app, ["--help"]).output
 

@@ -77,11 +77,19 @@ def test_a_state_file_of_another_version_is_refused() -> None:
         ("one_way_delay_ms", math.inf),
         ("subnet", "10.77.0.0/16"),
         ("subnet", "somewhere"),
+        ("fallback", "zz"),
+        ("fallback", ""),
+        ("fallback", "org.example.My-Scheduler"),
     ],
 )
 def test_a_value_that_cannot_be_is_named_in_the_message(field: str, value: object) -> None:
     with pytest.raises(LocalClusterError, match=field):
         LocalClusterSpec(**{field: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fallback", ["default", "resource-aware", "org.apache.storm.scheduler.EvenScheduler"])
+def test_a_fallback_is_one_of_the_plugins_names_or_a_class(fallback: str) -> None:
+    assert LocalClusterSpec(fallback=fallback).fallback == fallback
 
 
 def test_no_clusters_namespaces_begin_with_anothers() -> None:

@@ -93,7 +93,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             'count(ALERTS{alertname=~"Storm.*",alertstate="firing",nimbus=~"$cluster|"})'
             f" or max(cluster:storm_rules:loaded{{{CLUSTERS}}}) * 0",
             thresholds=((1, RED),),
-            without="no rules",
+            without="no rules or operator",
             width=3,
         ),
     )

@@ -44,6 +44,7 @@ def figure(
 ) -> stat.Panel:
     """One number of now, with its course behind it; its colour says whether it is well.
 
+    `expression` makes a single series without labels.
     `without`: the words that stand there when the query finds nothing.
     """
     panel = (
@@ -57,7 +58,15 @@ def figure(
     if without:
         panel = panel.no_value(without)
     look = Look(unit, width, 4, thresholds, base, decimals)
-    return dressed(_asking(panel, (Query(expression),)), title, description, look)
+    return dressed(_asking(panel, (Query(_while_known(expression)),)), title, description, look)
+
+
+def _while_known(expression: str) -> str:
+    """The same, but nothing at all where nothing is known at the end of the time looked at.
+
+    Grafana goes back to the last value in sight, however old it is: what has ended meanwhile would look alive and well.
+    """
+    return f"({expression}) and on () last_over_time(({expression})[1s:1s] @ end()) > -Inf"
 
 
 def lines(

@@ -91,7 +91,7 @@ def _executors() -> tuple[AnyPanel, ...]:
             f"max by ({by}) ({LIMIT})",
             f"sum by ({by}) ({USE} and {LIMIT})",
             f"sum by ({by}) ({USE} and {LIMIT}) / max by ({by}) ({LIMIT})",
-            f"max by ({by}) ({THROTTLED})",
+            f"max by ({by}) ({THROTTLED} and {LIMIT})",
             height=10,
             sort_by="Used",
         ),

@@ -119,6 +119,34 @@ def test_what_stays_on_its_machine_is_in_no_row_while_the_operator_tells_of_no_s
     shown(Uid.TRAFFIC, "Traffic between supervisors over time", supervisors | recorded, {pair: 30}, tmp_path)
 
 
+MOVED = {"a": "0+30x2 stale", "b": "_x3 0+30x8"}
+"""A counter of an executor that a plan has brought from one supervisor to another, half a minute ago."""
+
+
+@pytest.mark.parametrize(
+    ("uid", "title", "column", "metric"),
+    [
+        (Uid.TOPOLOGY, "Executors now", "A", "cpu_seconds"),
+        (Uid.TOPOLOGY, "Executors now", "C", "executed_tuples"),
+        (Uid.TOPOLOGY, "Executors now", "E", "failed_tuples"),
+        (Uid.ENFORCEMENT, "Limit, use and waiting", "B", "cpu_seconds"),
+        (Uid.ENFORCEMENT, "Limit, use and waiting", "C", "cpu_seconds"),
+        (Uid.ENFORCEMENT, "Limit, use and waiting", "D", "throttled_seconds"),
+    ],
+)
+def test_an_executor_that_was_moved_has_one_row(uid: Uid, title: str, column: str, metric: str, tmp_path: Path) -> None:
+    """Windows grow with the time looked at: over a week it would have two for ten minutes."""
+    own = 'topology_id="t-1",component="c",executor="1-1",port="6700"'
+    series = {f'storm_executor_{metric}_total{{{own},supervisor="{host}"}}': values for host, values in MOVED.items()}
+    limit = f"storm_executor_cpu_limit_cores{{{own}"
+    series |= {f'{limit},supervisor="a"}}': "1x2 stale", f'{limit},supervisor="b"}}': "_x3 1x8"}
+    labels = {
+        Uid.TOPOLOGY: '{component="c",executor="1-1",port="6700",supervisor="b"}',
+        Uid.ENFORCEMENT: '{topology_id="t-1",component="c",executor="1-1",supervisor="b"}',
+    }
+    shown(uid, title, series, {labels[uid]: 0.5}, tmp_path, column=column)
+
+
 @pytest.mark.parametrize(
     ("title", "metric"),
     [

@@ -15,7 +15,7 @@ from storm_operator.local.daemons import agent_name, supervisor_name
 from storm_operator.local.distribution import Say, ensure_distribution
 from storm_operator.local.ended_daemons import given_up, last_words
 from storm_operator.local.lifecycle import bring_up, plan_layout, take_down, wait_until
-from storm_operator.local.network import send_delays, write_switch_config
+from storm_operator.local.network import change_delays
 from storm_operator.local.prerequisites import missing_prerequisites
 from storm_operator.local.processes import WorkerProcess, end_processes, marked_processes, send_signal, worker_processes
 from storm_operator.local.readiness import listens, registered_supervisors
@@ -191,12 +191,12 @@ class LocalCluster:
         delays = dict(read_config(config_file).delays_ms)
         first, second = self._port(a), self._port(b)
         delays[first, second] = delays[second, first] = one_way_ms
-        self._put_delays(delays)
+        change_delays(self.layout, delays)
 
     def set_all_delays(self, one_way_ms: float) -> None:
         """The same delay between any two machines, from now on."""
         self._need_switch()
-        self._put_delays(even_delays(len(self.machines) + 1, one_way_ms))
+        change_delays(self.layout, even_delays(len(self.machines) + 1, one_way_ms))
 
     def kill_nimbus(self, number: int = signal.SIGKILL) -> None:
         """Signal Nimbus; it is started again."""
@@ -246,10 +246,6 @@ class LocalCluster:
 
     def _port(self, machine: str) -> int:
         return self.machines.index(self.layout.machine(machine)) + 1
-
-    def _put_delays(self, delays: dict[tuple[int, int], float]) -> None:
-        send_delays(self.layout, delays)
-        write_switch_config(self.layout, delays)
 
     def _ask(self, do: str, daemon: str = "") -> dict[str, Any]:
         request = json.dumps({"do": do, "daemon": daemon}).encode() + b"\n"

@@ -44,9 +44,13 @@ def create_network(layout: ClusterLayout) -> None:
 
 def write_switch_config(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float]) -> None:
     """What a (re)started switch begins with."""
+    write_config(layout.switch_config, _switch_config(layout, delays_ms))
+
+
+def _switch_config(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float]) -> SwitchConfig:
     ports = [SwitchPort(host_device(layout.spec.name), None)]
     ports += [SwitchPort(MACHINE_DEVICE, machine.namespace) for machine in layout.machines]
-    write_config(layout.switch_config, SwitchConfig(tuple(ports), layout.switch_socket, delays_ms))
+    return SwitchConfig(tuple(ports), layout.switch_socket, delays_ms)
 
 
 def _device_commands(device: str, port: int, addresses: list[str]) -> list[str]:
@@ -74,14 +78,26 @@ def remove_network(cluster: str) -> None:
         _ip([f"link delete {host_device(cluster)}"])
 
 
-def send_delays(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float]) -> None:
-    """Give the running switch a new delay matrix."""
-    message = json.dumps({"delays_ms": [[a, b, ms] for (a, b), ms in sorted(delays_ms.items())]}).encode()
+def change_delays(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float]) -> None:
+    """Give the running switch a new delay matrix, with which a restarted one begins, too.
+
+    By a file, of which the switch is told: of many machines a matrix is larger than a message can be.
+    """
+    fresh = layout.switch_config.with_suffix(".new")
+    try:
+        write_config(fresh, _switch_config(layout, delays_ms))
+        _ask_switch(layout, {"config": str(fresh)})
+        fresh.replace(layout.switch_config)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _ask_switch(layout: ClusterLayout, request: Mapping[str, str]) -> None:
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
         client.bind(str(Path(folder) / "client"))
         client.settimeout(ANSWER_SECONDS)
         try:
-            client.sendto(message, str(layout.switch_socket))
+            client.sendto(json.dumps(request).encode(), str(layout.switch_socket))
             answer = json.loads(client.recv(65536))
         except OSError as reason:
             raise LocalClusterError(f"the switch of cluster {layout.spec.name!r} does not answer: {reason}") from reason

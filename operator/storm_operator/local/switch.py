@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import heapq
 import json
+import math
 import os
 import select
 import socket
@@ -102,7 +103,9 @@ class DelayLine:
         self.set_delays(delays_ms)
 
     def set_delays(self, delays_ms: Mapping[tuple[int, int], float]) -> None:
-        """A new matrix for frames that arrive from now on."""
+        """A new matrix for frames that arrive from now on; ValueError where a delay is none."""
+        if not all(0.0 <= ms < math.inf for ms in delays_ms.values()):
+            raise ValueError("a delay must be a number of 0 or more")
         every = range(self._ports)
         self._seconds = [[delays_ms.get((a, b), 0.0) / 1000.0 for b in every] for a in every]
         self.delays_anything = any(ms > 0.0 for ms in delays_ms.values())
@@ -146,7 +149,7 @@ def open_port(port: SwitchPort) -> int:
 
 
 class Control:
-    """Answers one JSON object per datagram: `{"delays_ms": [[a, b, ms], ...]}` replaces the matrix."""
+    """Answers one JSON object per datagram: `{"config": FILE}` replaces the matrix by that of the file."""
 
     def __init__(self, path: Path, line: DelayLine) -> None:
         self._line = line
@@ -157,10 +160,9 @@ class Control:
     def answer(self) -> None:
         message, sender = self.socket.recvfrom(65536)
         try:
-            delays = {(int(a), int(b)): float(ms) for a, b, ms in json.loads(message)["delays_ms"]}
-            self._line.set_delays(delays)
+            self._line.set_delays(read_config(Path(json.loads(message)["config"])).delays_ms)
             reply = {"ok": True}
-        except (ValueError, KeyError, TypeError) as reason:
+        except (OSError, ValueError, KeyError, TypeError) as reason:
             reply = {"ok": False, "error": f"not a delay matrix: {reason}"}  # type: ignore[dict-item]
         if sender:
             self.socket.sendto(json.dumps(reply).encode(), sender)

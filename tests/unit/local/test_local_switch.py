@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from storm_operator.local.network import change_delays, write_switch_config
+from storm_operator.local.spec import MAXIMUM_MACHINES, ClusterLayout, LocalClusterError, LocalClusterSpec, lay_out
 from storm_operator.local.switch import (
     VIRTIO_HEADER,
+    Control,
     DelayLine,
     SwitchConfig,
     SwitchPort,
@@ -70,6 +79,51 @@ def test_new_delays_hold_for_frames_that_arrive_later() -> None:
 def test_even_delays_leave_the_host_alone() -> None:
     delays = even_delays(3, 2.0)
     assert delays == {(1, 2): 2.0, (2, 1): 2.0}
+
+
+@pytest.mark.parametrize("delay", [math.nan, math.inf, -1.0])
+def test_what_is_no_delay_changes_nothing(delay: float) -> None:
+    """A frame that is never due keeps all behind it waiting."""
+    line = DelayLine(3, {(1, 2): 20.0})
+    with pytest.raises(ValueError, match="0 or more"):
+        line.set_delays({(1, 2): delay})
+    line.accept(5.0, 1, frame(2))
+    assert [port for port, _ in line.take_due(5.0201)] == [2]
+
+
+@pytest.fixture
+def many() -> Iterator[ClusterLayout]:
+    """As many machines as there can be, and a switch that answers once."""
+    with tempfile.TemporaryDirectory(prefix="so-") as folder:  # short: a socket's path has few bytes
+        layout = lay_out(LocalClusterSpec(machines=MAXIMUM_MACHINES), Path(folder), True, 6627, 2181)
+        write_switch_config(layout, {})
+        yield layout
+
+
+def answer_once(control: Control) -> None:
+    thread = threading.Thread(target=control.answer, daemon=True)
+    thread.start()
+
+
+def test_the_delays_of_as_many_machines_as_there_can_be_are_taken_and_kept(many: ClusterLayout) -> None:
+    line = DelayLine(MAXIMUM_MACHINES + 1, {})
+    control = Control(many.switch_socket, line)
+    answer_once(control)
+    delays = even_delays(MAXIMUM_MACHINES + 1, 2.0)
+    change_delays(many, delays)
+    assert line.delays_anything
+    assert read_config(many.switch_config).delays_ms == delays
+    control.socket.close()
+
+
+def test_delays_that_the_switch_refuses_are_not_those_of_the_next_one_either(many: ClusterLayout) -> None:
+    control = Control(many.switch_socket, DelayLine(MAXIMUM_MACHINES + 1, {}))
+    answer_once(control)
+    with pytest.raises(LocalClusterError, match="a delay must be a number of 0 or more"):
+        change_delays(many, {(1, 2): -1.0})
+    assert read_config(many.switch_config).delays_ms == {}
+    assert sorted(path.name for path in many.root.iterdir()) == ["switch.json", "switch.sock"]
+    control.socket.close()
 
 
 def test_the_configuration_survives_its_file(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def _calls() -> tuple[AnyPanel, ...]:
 
 
 def _process() -> tuple[AnyPanel, ...]:
-    own = "and on (instance) storm_operator_build_info"
+    own = "and on (cluster, job, instance) storm_operator_build_info"
     return (
         lines(
             "CPU of the operator",

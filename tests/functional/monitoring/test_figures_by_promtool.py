@@ -119,6 +119,23 @@ def test_what_stays_on_its_machine_is_in_no_row_while_the_operator_tells_of_no_s
     shown(Uid.TRAFFIC, "Traffic between supervisors over time", supervisors | recorded, {pair: 30}, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("title", "metric"),
+    [("CPU of the operator", "process_cpu_seconds_total"), ("Memory of the operator", "process_resident_memory_bytes")],
+)
+def test_a_process_of_another_cluster_at_the_operator_s_address_is_not_the_operator(
+    title: str, metric: str, tmp_path: Path
+) -> None:
+    """Pods of two Kubernetes clusters have the same addresses, mostly, and many listen at 8080."""
+    operator, other = 'instance="10.244.0.5:8080",job="storm-operator"', 'instance="10.244.0.5:8080",job="shop"'
+    info = f'storm_operator_build_info{{{operator},version="1",mode="kubernetes"}}'
+    series = {f"{metric}{{{operator}}}": "0+15x8", f"{metric}{{{other}}}": "0+900x8", info: "1x8"}
+    if metric.endswith("bytes"):
+        shown(Uid.OPERATOR, title, series, {f"{metric}{{{operator}}}": 60.0}, tmp_path)
+    else:
+        shown(Uid.OPERATOR, title, series, {f"{{{operator}}}": 1.0}, tmp_path)
+
+
 MOVED = {"a": "0+30x2 stale", "b": "_x3 0+30x8"}
 """A counter of an executor that a plan has brought from one supervisor to another, half a minute ago."""
 

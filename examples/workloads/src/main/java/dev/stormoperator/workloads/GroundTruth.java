@@ -83,7 +83,7 @@ final class GroundTruth {
         try {
             FileTime request = request();
             boolean requested = request != null && !request.equals(lastRequest);
-            if (requested || nowMillis - writtenAtMillis >= MILLIS_BETWEEN_WRITES) {
+            if (requested || Math.abs(nowMillis - writtenAtMillis) >= MILLIS_BETWEEN_WRITES) {
                 write(nowMillis);
                 lastRequest = request;
                 writtenAtMillis = nowMillis;

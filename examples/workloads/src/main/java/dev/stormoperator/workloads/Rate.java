@@ -40,7 +40,8 @@ final class Rate implements Serializable {
 
     /** Tuples a second of all tasks together. */
     double perSecond(long nowMillis) {
-        if (file != null && nowMillis - lookedAtMillis >= MILLIS_BETWEEN_LOOKS) {
+        // Either way: a clock that was set back would else have to come to where it was before anybody looks again.
+        if (file != null && Math.abs(nowMillis - lookedAtMillis) >= MILLIS_BETWEEN_LOOKS) {
             lookedAtMillis = nowMillis;
             look(Path.of(file));
         }

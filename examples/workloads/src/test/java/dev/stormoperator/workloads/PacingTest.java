@@ -79,4 +79,15 @@ class PacingTest {
         Files.delete(file);
         assertEquals(300, rate.perSecond(20_000));
     }
+
+    @Test
+    void theRateFileIsLookedAtAlsoWhileTheClockIsBehindWhereItWas(@TempDir Path directory) throws IOException {
+        Path file = directory.resolve("rate");
+        Rate rate = new Rate(RateProfile.parse("--rate", "100"), 0);
+        rate.follow(file.toString());
+        assertEquals(100, rate.perSecond(3_600_000));
+        Files.writeString(file, "200");
+        Files.setLastModifiedTime(file, FileTime.fromMillis(6_000));
+        assertEquals(200, rate.perSecond(7_000), "an hour earlier by the clock");
+    }
 }

@@ -106,9 +106,10 @@ def _ask_switch(layout: ClusterLayout, request: Mapping[str, str]) -> None:
 
 
 def check_subnet(spec: LocalClusterSpec) -> None:
-    """Refuse what the machines cannot have, and what this machine's own networks have already.
+    """Refuse what the machines cannot have, and what would cut this machine off: its own address, or a gateway's.
 
-    The cluster's host takes the first address, which mostly is a gateway's: this machine would be cut off.
+    Where that is nobody says of all networks: it mostly is the first address, or the last. Of a large network around
+    the cluster's the rest goes on.
     """
     network = spec.network()
     if any(network.overlaps(other) for other in NO_MACHINES_ADDRESSES):
@@ -117,11 +118,12 @@ def check_subnet(spec: LocalClusterSpec) -> None:
         for address in addresses:
             if address.family != socket.AF_INET or interface == host_device(spec.name):
                 continue
-            other = ipaddress.IPv4Interface(f"{address.address}/{address.netmask or 32}").network
-            if network.overlaps(other):
+            own = ipaddress.IPv4Interface(f"{address.address}/{address.netmask or 32}")
+            needed = {own.ip, own.network.network_address + 1, own.network.broadcast_address - 1}
+            if any(one in network for one in needed):
                 raise LocalClusterError(
-                    f"subnet: {spec.subnet!r} overlaps {other}, the network of this machine's interface {interface}; "
-                    "`local up --subnet` with another"
+                    f"subnet: {spec.subnet!r} has addresses that {own.network} needs, the network of this machine's "
+                    f"interface {interface}; `local up --subnet` with another"
                 )
 
 

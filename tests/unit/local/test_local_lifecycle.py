@@ -118,20 +118,35 @@ def isolated(subnet: str) -> ClusterLayout:
     return lay_out(LocalClusterSpec(name=NAME, subnet=subnet), state_file(NAME).parent, True, 6627, 2181)
 
 
-@pytest.mark.parametrize("own", ["192.168.50.7/24", "192.168.50.7/32", "192.168.0.9/16"])
-def test_a_network_that_this_machine_is_in_is_refused(
-    own: str, swept: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("own", "subnet"),
+    [
+        ("192.168.50.7/24", "192.168.50.0/24"),
+        ("192.168.50.7/32", "192.168.50.0/24"),
+        ("192.168.50.9/16", "192.168.50.0/24"),
+        ("10.77.5.9/16", "10.77.0.0/24"),
+        ("10.77.5.9/16", "10.77.255.0/24"),
+    ],
+)
+def test_a_network_that_this_machine_or_its_gateway_is_in_is_refused(
+    own: str, subnet: str, swept: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its gateway's address, mostly the first, would be the cluster's host: this machine would be cut off."""
+    """A gateway's address, mostly the first, would be the cluster's host: this machine would be cut off."""
     has_interface(monkeypatch, "lan0", own)
     monkeypatch.setattr(lifecycle, "make_storm_home", stop_here)
-    with pytest.raises(LocalClusterError, match=r"subnet: '192.168.50.0/24' overlaps .* interface lan0"):
-        bring_up(isolated("192.168.50.0/24"))
+    with pytest.raises(LocalClusterError, match=rf"subnet: '{subnet}' has .* interface lan0"):
+        bring_up(isolated(subnet))
     assert swept == []
 
 
 @pytest.mark.parametrize(
-    ("name", "own"), [(f"so-{NAME}", "192.168.50.1/24"), ("lan0", "192.168.51.7/24"), ("lan0", "192.168.51.1/32")]
+    ("name", "own"),
+    [
+        (f"so-{NAME}", "192.168.50.1/24"),
+        ("lan0", "192.168.51.7/24"),
+        ("lan0", "192.168.51.1/32"),
+        ("lan0", "192.168.60.9/16"),
+    ],
 )
 def test_what_a_crash_left_of_the_cluster_itself_or_is_elsewhere_is_in_nobodys_way(
     name: str, own: str, monkeypatch: pytest.MonkeyPatch

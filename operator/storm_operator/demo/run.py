@@ -38,6 +38,7 @@ from storm_operator.demo.settled import has_settled
 from storm_operator.demo.view import PlainLines, picture, render
 from storm_operator.local.build import plugin_jar, workloads_jar
 from storm_operator.local.cluster import LocalCluster
+from storm_operator.local.network import free_subnet
 from storm_operator.local.spec import LocalClusterSpec
 
 COMPLETE_TIMEOUT_SECONDS = 60.0
@@ -152,6 +153,7 @@ def run_demo(minutes: float, output: Path, console: Console) -> Ended:
     """Play the demo for about `minutes` and write the report into `output`."""
     spec = LocalClusterSpec(
         name="demo",
+        subnet=free_subnet("demo"),
         plugin_jar=plugin_jar(),
         one_way_delay_ms=2.0,
         message_timeout_seconds=10,

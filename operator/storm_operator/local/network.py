@@ -24,6 +24,7 @@ LONGEST_SOCKET_PATH = 107
 ANSWER_SECONDS = 5.0
 NO_MACHINES_ADDRESSES = tuple(map(ipaddress.IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4")))
 """The kernel lets an interface have them, but sends nothing there: this machine itself, loopback, multicast."""
+USUAL_SUBNETS = (LocalClusterSpec().subnet, "172.29.77.0/24", "192.168.177.0/24")
 
 
 def host_device(cluster: str) -> str:
@@ -125,6 +126,19 @@ def check_subnet(spec: LocalClusterSpec) -> None:
                     f"subnet: {spec.subnet!r} has addresses that {own.network} needs, the network of this machine's "
                     f"interface {interface}; `local up --subnet` with another"
                 )
+
+
+def free_subnet(cluster: str) -> str:
+    """One that this machine's networks leave to `cluster`; the most usual one where none of the usual ones is."""
+    return next((subnet for subnet in USUAL_SUBNETS if _is_free(subnet, cluster)), USUAL_SUBNETS[0])
+
+
+def _is_free(subnet: str, cluster: str) -> bool:
+    try:
+        check_subnet(LocalClusterSpec(name=cluster, subnet=subnet))
+    except LocalClusterError:
+        return False
+    return True
 
 
 def check_socket_path(path: Path) -> None:

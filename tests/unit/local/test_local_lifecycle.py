@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from storm_operator.local import cluster as cluster_module
-from storm_operator.local import commands, lifecycle, rehearsal
+from storm_operator.local import commands, lifecycle, network, rehearsal
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.commands import app
 from storm_operator.local.lifecycle import (
@@ -155,6 +155,19 @@ def test_what_a_crash_left_of_the_cluster_itself_or_is_elsewhere_is_in_nobodys_w
     monkeypatch.setattr(lifecycle, "make_storm_home", stop_here)
     with pytest.raises(Stopped):
         bring_up(isolated("192.168.50.0/24"))
+
+
+@pytest.mark.parametrize(
+    ("own", "subnet"), [("192.168.51.7/24", "10.77.0.0/24"), ("10.77.0.9/16", "172.29.77.0/24"), (None, "10.77.0.0/24")]
+)
+def test_whoever_does_not_care_gets_a_subnet_that_is_free(
+    own: str | None, subnet: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if own is None:
+        monkeypatch.setattr(network, "_is_free", lambda *_: False)
+    else:
+        has_interface(monkeypatch, "lan0", own)
+    assert network.free_subnet(NAME) == subnet
 
 
 @pytest.mark.parametrize("subnet", ["0.0.0.0/24", "127.5.0.0/24", "224.0.0.0/24", "239.255.255.0/24"])

@@ -11,3 +11,11 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether reading it is known to wait for whoever writes into it."""
+    try:
+        return path.is_fifo()
+    except OSError:
+        return False

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from storm_operator.adapters.resources import SUFFIXES, InvalidResource, UnreadableResource, read_topology_file
+from storm_operator.adapters.resources import InvalidResource, UnreadableResource, files_of, read_topology_file
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
 from storm_operator.said_once import SaidOnce
@@ -65,7 +65,7 @@ class TopologyFolder:
         """
         self.reads += 1
         try:
-            files = {path for path in self.folder.iterdir() if path.suffix in SUFFIXES}
+            files = set(files_of(self.folder))
         except OSError as error:
             self.trouble = f"{self.folder} cannot be read ({error}); what it described stays in use"
             self._say_once(self.trouble)
@@ -91,7 +91,7 @@ class TopologyFolder:
     def is_empty(self) -> bool:
         """Whether there is no file in it that could have a topology; False where it cannot be read."""
         try:
-            return not any(path.suffix in SUFFIXES for path in self.folder.iterdir())
+            return not files_of(self.folder)
         except OSError:
             return False
 

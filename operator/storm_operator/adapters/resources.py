@@ -35,7 +35,7 @@ from storm_operator.core.topology_spec import (
     TopologySource,
     TopologySpec,
 )
-from storm_operator.folders import is_folder
+from storm_operator.folders import is_folder, is_pipe
 
 __all__ = [
     "API_VERSION",
@@ -44,6 +44,7 @@ __all__ = [
     "InvalidResource",
     "UnreadableResource",
     "crd_file",
+    "files_of",
     "parse_topology",
     "read_documents",
     "read_topology_file",
@@ -64,7 +65,12 @@ SUFFIXES = (".yaml", ".yml")
 
 def topology_files(path: Path) -> list[Path]:
     """The files of a folder that may describe topologies, sorted; of what is no folder that one. OSError."""
-    return sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if is_folder(path) else [path]
+    return files_of(path) if is_folder(path) else [path]
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Those in a folder that may describe topologies, sorted; no pipe is one. OSError."""
+    return sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and not is_pipe(file))
 
 
 def read_topology_file(path: Path) -> TopologySpec:

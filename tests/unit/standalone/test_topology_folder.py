@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from storm_operator import topology_folder
-from storm_operator.adapters.resources import read_topology_file
+from storm_operator.adapters.resources import read_topology_file, topology_files
 from storm_operator.core.settings import Mode
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.topology_folder import SETTLED_SECONDS, TopologyFolder
@@ -303,6 +303,16 @@ def test_file_that_could_not_be_read_is_read_again_although_it_is_the_same(
 
 def refuse(*_: object, **__: object) -> str:
     raise PermissionError(13, "Permission denied")
+
+
+def test_a_pipe_is_no_file_of_a_topology_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    said: list[str] = []
+    os.mkfifo(tmp_path / "a.yaml")
+    folder = TopologyFolder(tmp_path, said.append)
+    assert folder.is_empty()
+    assert folder.read() == {}
+    assert topology_files(tmp_path) == []
+    assert said == []
 
 
 def test_file_that_cannot_even_be_looked_at_is_said_once_and_stops_nothing(tmp_path: Path) -> None:

@@ -96,6 +96,11 @@ class LifecycleManager:
         """Whether any topology gets into Storm, or waits for its old one to end, as of the last step."""
         return any(map(_is_under_way, self.progress.values()))
 
+    def failures(self) -> tuple[str, ...]:
+        """What could not be done of what StormTopologies say, as of the last step, each in a sentence."""
+        failed = {name: known.message for name, known in self.progress.items() if known.stage is Stage.FAILED}
+        return tuple(f"{name}: {message}" for name, message in sorted(failed.items()))
+
     def remember(self, name: str, known: Progress, suspended: bool) -> None:
         """What an earlier life of the operator knew of `name`, unless this one knows it already."""
         if name not in self.progress:

@@ -166,11 +166,11 @@ def standalone(
         if page_port and _show(page, PageAddress(page_port, page_host), say) and page_approval:
             terminal.on_first_proposal = ""
         followed = _follow(folder, say, connection.nimbus)
-        page.watcher.refused = followed.refusals
         teller = CountsTeller(say)
         counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
 
         lifecycle = assembly.lifecycle(say)
+        page.watcher.refused = lambda: (*followed.refusals(), *lifecycle.failures())
         suspended = SuspendedHere(assembly.store, lifecycle, say)
 
         def begin() -> None:

@@ -118,12 +118,20 @@ class TopologyFolder:
             self._say_once(ignored)
 
     def _ignored(self) -> list[str]:
-        owners = [(path, spec.name, self.file_of[spec.name]) for path, spec in sorted(self.specs_by_file.items())]
-        return [
-            f"{path.name}: topology {name!r} is already described by {owner.name}; it is ignored"
-            for path, name, owner in owners
-            if owner != path
-        ]
+        """A sentence for each file beside one that is followed, and for each topology of which none is."""
+        sentences = []
+        for name, files in files_by_name(self.specs_by_file).items():
+            owner = self.file_of.get(name)
+            if owner is None:
+                several = ", ".join(path.name for path in files)
+                sentences.append(f"{several}: all describe topology {name!r}; none is followed until one is left")
+                continue
+            sentences += [
+                f"{path.name}: topology {name!r} is already described by {owner.name}; {path.name} is ignored"
+                for path in files
+                if path != owner
+            ]
+        return sentences
 
     def _still_written(self, files: Iterable[Path]) -> set[Path]:
         """Those that change while they are looked at."""
@@ -203,10 +211,23 @@ def version_of(path: Path) -> Version | None:
 
 
 def files_followed(specs: Mapping[Path, TopologySpec], before: Mapping[str, Path]) -> dict[str, Path]:
-    """By topology name: the file that was followed `before` while it still describes it, else the first by name. Pure.
+    """By topology name: the file that was followed `before` while it still describes it, else the only one. Pure.
 
+    Of several none: which of them what runs was submitted from nobody knows, and the wrong one would replace it.
     `specs` are those of all files.
     """
-    kept = {name: path for name, path in before.items() if path in specs and specs[path].name == name}
-    first = {spec.name: path for path, spec in sorted(specs.items(), reverse=True)}
-    return first | kept
+    followed = {}
+    for name, files in files_by_name(specs).items():
+        if before.get(name) in files:
+            followed[name] = before[name]
+        elif len(files) == 1:
+            followed[name] = files[0]
+    return followed
+
+
+def files_by_name(specs: Mapping[Path, TopologySpec]) -> dict[str, list[Path]]:
+    """By topology name, the files that describe it, sorted."""
+    found: dict[str, list[Path]] = {}
+    for path, spec in sorted(specs.items()):
+        found.setdefault(spec.name, []).append(path)
+    return found

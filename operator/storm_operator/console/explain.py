@@ -111,7 +111,7 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
     ]
     if view.completeness < 1.0:
         whole = math.floor(100 * view.completeness + ROUNDING)  # never up: where one is missing it is not 100%
-        sentences.append(f"Only {whole}% of executors have measurements.")
+        sentences.append(f"Only {whole}% of all executors of the cluster have measurements.")
     sentences += [f"{problem[:1].upper()}{problem[1:]}." for problem in view.problems[:MOST_NAMED]]
     if view.measured_at_seconds is not None and view.measured_at_seconds < view.at_seconds - view.period_seconds:
         old = view.at_seconds - view.measured_at_seconds

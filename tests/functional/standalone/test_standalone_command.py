@@ -65,6 +65,8 @@ def test_folder_is_submitted_managed_followed_and_left_running(
     file = tmp_path / "words.yaml"
     file.write_text(FILE.format(name=name, jar=workloads_jar, main_class=WORD_COUNT, mode="Recommend"))
     (tmp_path / "broken.yaml").write_text("kind: [")
+    jarless = FILE.format(name="jarless", jar=tmp_path / "absent.jar", main_class=WORD_COUNT, mode="Recommend")
+    (tmp_path / "jarless.yaml").write_text(jarless)
     host, port = storm_cluster.nimbus
     connection = ["--nimbus", f"{host}:{port}", "--zookeeper", storm_cluster.zookeeper]
     client = ["--storm-home", str(storm_cluster.storm_home), "--storm-conf-dir", str(storm_cluster.conf_dir)]
@@ -94,8 +96,10 @@ def test_folder_is_submitted_managed_followed_and_left_running(
         nimbus = NimbusClient([f"{host}:{port}"])
         tells_the_truth(f"http://127.0.0.1:{page_port}", nimbus, name)
         view = requests.get(f"http://127.0.0.1:{page_port}/api/v1/view", timeout=10).json()
-        (refused,) = view["refused"]
-        assert refused.startswith("broken.yaml: not valid YAML")
+        broken, absent = view["refused"]
+        assert broken.startswith("broken.yaml: not valid YAML")
+        assert absent.startswith("jarless: ")
+        assert "absent.jar" in absent
         nimbus.close()
         metrics_keep_the_contract(f"http://127.0.0.1:{metrics_port}/metrics", storm_cluster, name)
 

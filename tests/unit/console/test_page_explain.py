@@ -80,7 +80,7 @@ def test_what_is_missing_is_named() -> None:
     page.played.run()
     found = page.get("topologies/words/explanation")
     measured = next(part["sentences"] for part in found["parts"] if part["title"] == "Measured")
-    assert "Only 80% of executors have measurements." in measured
+    assert "Only 80% of all executors of the cluster have measurements." in measured
     assert "Agent s1 is silent." in measured
     unknown = "How many tuples/s cross supervisors is unknown: not all of its executors are measured; 5 executors in "
     assert measured[1].startswith(unknown)
@@ -92,7 +92,7 @@ def test_where_a_measurement_is_missing_nobody_reads_that_all_are_there(missing:
     seen = page_scene(passes=1).watcher.seen
     found = explain_topology("words", replace(seen.view, completeness=1.0 - missing / of), (), ())
     assert found is not None
-    assert f"Only {percent}% of executors have measurements." in found.parts[0].sentences
+    assert f"Only {percent}% of all executors of the cluster have measurements." in found.parts[0].sentences
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def test_topology_that_comes_back_is_tried_at_once_and_its_failure_said_anew(tmp
     manager.step(specs, 2.0)
     assert len(said) == 2
     assert manager.progress["words"].stage is Stage.FAILED
+    assert manager.failures() == (f"words: {manager.progress['words'].message}",)
     assert manager.retries["words"].failures == 1
 
 

@@ -68,6 +68,7 @@ def test_a_link_to_nothing_is_said_once_and_keeps_the_last_good_spec(tmp_path: P
 def test_what_is_not_followed_as_it_stands_is_told_for_as_long_as_it_is_not(tmp_path: Path) -> None:
     folder = TopologyFolder(tmp_path, lambda _: None)
     write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    folder.read()
     write(tmp_path / "b.yaml", GOOD.format(name="words", policy="even"), at=1)
     (tmp_path / "c.yaml").symlink_to(tmp_path / "nowhere")
     (tmp_path / "d.yaml").write_text("kind: [")
@@ -75,7 +76,7 @@ def test_what_is_not_followed_as_it_stands_is_told_for_as_long_as_it_is_not(tmp_
     link, broken, twin = folder.refusals()
     assert link == "c.yaml: the file that it links to is not there"
     assert broken.startswith("d.yaml: not valid YAML")
-    assert twin == "b.yaml: topology 'words' is already described by a.yaml; it is ignored"
+    assert twin == "b.yaml: topology 'words' is already described by a.yaml; b.yaml is ignored"
 
     (tmp_path / "b.yaml").unlink()
     (tmp_path / "c.yaml").unlink()
@@ -95,17 +96,24 @@ def test_two_files_of_one_topology_are_not_both_believed(tmp_path: Path) -> None
     said: list[str] = []
     write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
     write(tmp_path / "b.yaml", GOOD.format(name="words", policy="even"), at=1)
-    specs = TopologyFolder(tmp_path, said.append).read()
-    assert specs["words"].scheduling.policy == "liu"
-    assert "b.yaml" in said[0]
-    assert "a.yaml" in said[0]
+    folder = TopologyFolder(tmp_path, said.append)
+    assert folder.read() == folder.read() == {}, "either may be the wrong one, with which what runs would be replaced"
+    assert said == ["a.yaml, b.yaml: all describe topology 'words'; none is followed until one is left"]
+    assert folder.refusals() == tuple(said)
+    (tmp_path / "a.yaml").unlink()
+    assert folder.read()["words"].scheduling.policy == "even"
+    write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=2)
+    assert folder.read()["words"].scheduling.policy == "even", "what is followed stays so, whatever comes beside it"
+    assert said[1:] == ["a.yaml: topology 'words' is already described by b.yaml; a.yaml is ignored"]
 
 
 def test_each_of_several_files_of_one_topology_is_refused_once(tmp_path: Path) -> None:
     said: list[str] = []
-    for name in "abc":
-        write(tmp_path / f"{name}.yaml", GOOD.format(name="words", policy="liu"), at=1)
     folder = TopologyFolder(tmp_path, said.append)
+    write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    folder.read()
+    for name in "bc":
+        write(tmp_path / f"{name}.yaml", GOOD.format(name="words", policy="liu"), at=1)
     for _ in range(3):
         folder.read()
     assert [sentence.split(":")[0] for sentence in said] == ["b.yaml", "c.yaml"]
@@ -147,6 +155,7 @@ def test_topology_that_its_file_pauses_is_left_as_it_is_until_it_no_longer_does(
     good = GOOD.format(name="words", policy="liu")
     paused = good.replace("{name: words}", "{name: words, annotations: {storm-operator.dev/paused: 'true'}}")
     write(tmp_path / "words.yaml", paused, at=1)
+    assert folder.read() == {}
     write(tmp_path / "words.yml", good, at=1)
     assert folder.read() == folder.read() == {}, "and no other file has its name meanwhile"
     told = "words: paused by the annotation storm-operator.dev/paused in words.yaml: left as it is"

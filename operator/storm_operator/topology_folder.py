@@ -59,7 +59,7 @@ class TopologyFolder:
     said: SaidOnce = field(default_factory=SaidOnce)
 
     def read(self) -> dict[str, TopologySpec]:
-        """The specs by topology name, as of now. Files of a name that another has are refused, paused ones left out.
+        """The specs by topology name, as of now (see `files_followed`); paused ones are left out.
 
         Where a file was written a moment ago, it waits for that moment; one that is then another is left for later.
         """

@@ -62,11 +62,16 @@ class PacingTest {
         assertTrue(threads.getCurrentThreadCpuTime() - before >= 50_000_000);
     }
 
+    private static Rate ofHundredUnless(Path file) {
+        Rate rate = new Rate(RateProfile.parse("--rate", "100"), 0);
+        rate.follow(file.toString());
+        return rate;
+    }
+
     @Test
     void theRateFileTakesThePlaceOfTheProfile(@TempDir Path directory) throws IOException {
         Path file = directory.resolve("rate");
-        Rate rate = new Rate(RateProfile.parse("--rate", "100"), 0);
-        rate.follow(file.toString());
+        Rate rate = ofHundredUnless(file);
         assertEquals(100, rate.perSecond(5_000));
         Files.writeString(file, "step:200,300@10\n");
         Files.setLastModifiedTime(file, FileTime.fromMillis(6_000));
@@ -83,8 +88,7 @@ class PacingTest {
     @Test
     void theRateFileIsLookedAtAlsoWhileTheClockIsBehindWhereItWas(@TempDir Path directory) throws IOException {
         Path file = directory.resolve("rate");
-        Rate rate = new Rate(RateProfile.parse("--rate", "100"), 0);
-        rate.follow(file.toString());
+        Rate rate = ofHundredUnless(file);
         assertEquals(100, rate.perSecond(3_600_000));
         Files.writeString(file, "200");
         Files.setLastModifiedTime(file, FileTime.fromMillis(6_000));

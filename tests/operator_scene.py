@@ -19,7 +19,7 @@ import requests
 from eventually import eventually
 
 from kube_cluster import KubeCluster, KubeClusterError
-from storm_operator.kube.rebalances import ASK_ANNOTATION
+from storm_operator.kube.rebalances import ASK_ANNOTATION, FINAL_STATES
 from storm_operator.kube.submission import REQUEST_VARIABLE
 from storm_operator.local.cluster import LocalCluster
 
@@ -221,11 +221,9 @@ class Scene:
         return next((c for c in conditions if c["type"] == kind), {})
 
     def rebalances(self, state: str | None = None) -> list[dict[str, Any]]:
-        """All, or those whose status was written and has that state: before it is, the CRD's default is `Proposed`."""
+        """All, or those `in_state`."""
         found = self.all("stormrebalances")
-        if state is None:
-            return found
-        return [body for body in found if body["status"]["state"] == state and "message" in body["status"]]
+        return found if state is None else in_state(found, state)
 
     def annotate(self, kind: str, name: str, annotation: str) -> None:
         self.kube.kubectl("annotate", "--overwrite", kind, name, annotation, "-n", self.namespace)
@@ -260,22 +258,35 @@ class Scene:
 
 @dataclass
 class Approver:
-    """Approves every plan that waits: while loads settle one supersedes the other before its approval is heard."""
+    """Approves plans that wait, one after the other: while loads settle one supersedes the other before its approval is
+    heard. What is proposed while an approved one settles would, if approved, be begun as soon as that one is verified.
+    """
 
     scene: Scene
     approved: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By name: each as it was when it was approved."""
 
     def approve(self) -> None:
-        for body in self.scene.rebalances("Proposed"):
-            name = body["metadata"]["name"]
-            if name not in self.approved:
-                self.approved[name] = body
-                self.scene.annotate("stormrebalance", name, f"{ASK_ANNOTATION}=approve")
+        self._approve_one_of(self.scene.rebalances())
 
     def rebalances(self, state: str) -> list[dict[str, Any]]:
         """Those in that state; while there are none, what waits is approved."""
-        found = self.scene.rebalances(state)
+        seen = self.scene.rebalances()
+        found = in_state(seen, state)
         if not found:
-            self.approve()
+            self._approve_one_of(seen)
         return found
+
+    def _approve_one_of(self, seen: Sequence[dict[str, Any]]) -> None:
+        under_way = [body for body in seen if body["status"]["state"] not in FINAL_STATES]
+        if any(body["metadata"]["name"] in self.approved for body in under_way):
+            return
+        for body in in_state(seen, "Proposed")[:1]:
+            name = body["metadata"]["name"]
+            self.approved[name] = body
+            self.scene.annotate("stormrebalance", name, f"{ASK_ANNOTATION}=approve")
+
+
+def in_state(rebalances: Sequence[dict[str, Any]], state: str) -> list[dict[str, Any]]:
+    """Those whose status was written and has that state: before it is, the CRD's default is `Proposed`."""
+    return [body for body in rebalances if body["status"]["state"] == state and "message" in body["status"]]

@@ -217,6 +217,23 @@ def test_approved_plan_waits_for_the_one_that_settles() -> None:
     assert played.cluster.plans["words"] == first
 
 
+def test_plan_that_was_approved_while_another_settled_begins_in_the_pass_that_verifies_that_one() -> None:
+    played = scene()
+    first = proposed(played)
+    played.loop.desk.approve(first.id, "somebody")
+    played.observer.latency_ms = 2.0
+    played.run(RECOMMEND)
+    second = replace(first, id="p-second", base=first.target, target=first.base)
+    record = replace(told(played, first.id), plan=second, state=PlanState.PROPOSED, approved_by="")
+    played.loop.memory.proposals = played.loop.memory.proposals.having(record)
+    played.loop.desk.approve(second.id, "somebody")
+    while told(played, first.id).state is PlanState.SETTLING:
+        assert waiting(played) == [second.id]
+        played.run(RECOMMEND)
+    assert told(played, first.id).state is PlanState.VERIFIED
+    assert told(played, second.id).state is PlanState.SETTLING
+
+
 def test_only_a_plan_that_waits_can_be_approved() -> None:
     played = scene()
     plan = proposed(played)

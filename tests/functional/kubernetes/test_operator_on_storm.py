@@ -96,10 +96,13 @@ def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(
     approver = Approver(scene)
     (verified,) = eventually(lambda: approver.rebalances("Verified"), "what is approved is carried out and verified")
     assert verified["metadata"]["name"] != first["metadata"]["name"]
-    assert verified["spec"] == approver.approved[verified["metadata"]["name"]]["spec"]
-    begun = [body["metadata"]["name"] for body in scene.rebalances() if "applying" in body["status"].get("times", {})]
-    assert begun == [verified["metadata"]["name"]], "no other was begun"
-    assert verified["status"]["approvedBy"] == "annotation (kubectl-annotate)"
+    begun = [body for body in scene.rebalances() if "applying" in body["status"].get("times", {})]
+    # One that could not be judged on a busy machine is over before the next is approved.
+    judged = [body["metadata"]["name"] for body in begun if body["status"]["state"] != "Expired"]
+    assert judged == [verified["metadata"]["name"]], "no other was begun"
+    for body in begun:
+        assert body["spec"] == approver.approved[body["metadata"]["name"]]["spec"]
+        assert body["status"]["approvedBy"] == "annotation (kubectl-annotate)"
     times = verified["status"]["times"]
     assert times["proposed"] <= times["approved"] <= times["applying"] <= times["inForce"] <= times["finished"]
     assert ASK_ANNOTATION not in verified["metadata"].get("annotations", {})

@@ -163,7 +163,7 @@ class ApprovalDesk:
             approved_at_seconds=now,
         )
         self._keep(record)
-        self.memory.decisions = self.memory.decisions.with_known_bad(plan.target)
+        self.memory.decisions = self.memory.decisions.with_way_back(back, now)
         return back
 
     def _drop(self, known: PlanRecord, state: PlanState, message: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from storm_operator.core.backoff import Retry, put_off
 from storm_operator.core.clock_steps import is_younger, was_set_back
-from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan
+from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment, WorkerSlot, in_order, read_only
 from storm_operator.core.plan_record import PlanRecord, PlanState
 
@@ -112,6 +112,12 @@ class DecisionMemory:
             others = (known for known in others if known.counts_at(rolled_back_at_seconds))
         return replace(self, known_bad=(*others, bad)[-KNOWN_BAD_KEPT:])
 
+    def with_way_back(self, plan: Plan, at_seconds: float) -> DecisionMemory:
+        """Remember where the way back `plan` leads away from: what did harm is measured, what a person asks back
+        stands."""
+        is_asked_for = plan.cause is PlanCause.TAKEN_BACK
+        return self.with_known_bad(plan.base, None if is_asked_for else at_seconds)
+
     def known_bad_like(self, target: Assignment, now_seconds: float, *, exactly: bool) -> KnownBad | None:
         """What is known against `target`; unless `exactly`, also in other slots."""
         asked = KnownBad.of(target)
@@ -173,7 +179,7 @@ class DecisionMemory:
             measured_restarts=restarts,
             setbacks={t: s for t, s in self.setbacks.items() if t not in changed or not came_in_force},
         )
-        return learnt if record.undoes is None else learnt.with_known_bad(record.undoes, at)
+        return learnt.with_way_back(record.plan, at) if record.rollback_of else learnt
 
     def with_failure(self, plan: Plan, at_seconds: float) -> DecisionMemory:
         """Remember that `plan` could not be put in force; its failure may be told again."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_only
+from storm_operator.core.model import Executor, WorkerSlot, read_only
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -133,11 +133,6 @@ class PlanRecord:
     def remembered(self) -> PlanRecord:
         """What is kept of it: once it is over without the readings from before, by which nobody tells anything then."""
         return replace(self, worker_pids_before={}, failures_before=None) if self.state.is_final else self
-
-    @property
-    def undoes(self) -> Assignment | None:
-        """What nobody wants again: where a rollback takes the executors away from."""
-        return self.plan.base if self.rollback_of else None
 
 
 def busy_executors(snapshot: ClusterSnapshot, topology_ids: tuple[str, ...]) -> tuple[Executor, ...]:

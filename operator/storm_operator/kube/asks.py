@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from storm_operator.adapters.kube.errors import Conflict, KubernetesError
 from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.control_loop import ControlLoop
+from storm_operator.core.decision import Plan
+from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.plan_record import PlanState
 from storm_operator.kube.concerns import Concern, Concerns
+from storm_operator.kube.kept_rebalance import NOT_WANTED_AGAIN
 from storm_operator.kube.managed import Body, Registry, annotations_of, key_of
 from storm_operator.kube.rebalances import (
     APPROVED,
@@ -19,6 +22,7 @@ from storm_operator.kube.rebalances import (
     annotated_by,
     asked,
     cluster_of,
+    is_way_back,
     plan_of,
     proposal_record,
     state_of,
@@ -175,22 +179,35 @@ def seed_proposals(shown: ShownPlans, loop: ControlLoop, nimbus: str) -> None:
     """Proposals that an earlier life of the operator showed still wait; those approved then begin now.
 
     Of several for the same topologies the newest: that life could not write any more that the others are superseded.
-    What was rejected or rolled back then is not proposed again; what the loop has in its hands already is left to it.
+    What was rejected, rolled back or asked back then is not proposed again; what the loop has in its hands already is
+    left to it.
     """
     begun = {record.plan.id for record in loop.memory.records}
     for body in shown.registry.rebalances():
         if cluster_of(body) != nimbus or not shown.is_in_its_place(body):
             continue
-        is_rolled_back = state_of(body) == PlanState.ROLLED_BACK.value
-        if is_rolled_back or state_of(body) == PlanState.REJECTED.value:
-            unwanted = plan_of(body)
-            if unwanted is not None:
-                at = unwanted.created_at_seconds if is_rolled_back else None
-                loop.memory.decisions = loop.memory.decisions.with_known_bad(unwanted.target, at)
+        loop.memory.decisions = _with_unwanted(loop.memory.decisions, body)
         record = proposal_record(body)
         if record is None or record.plan.id in begun:
             continue
-        if record.undoes is not None:
-            loop.memory.decisions = loop.memory.decisions.with_known_bad(record.undoes)
+        if record.rollback_of:
+            loop.memory.decisions = _with_left(loop.memory.decisions, record.plan)
         loop.desk.take_up(record)
         shown.take_up(body)
+
+
+def _with_unwanted(known: DecisionMemory, body: Body) -> DecisionMemory:
+    """What a plan that is over says of targets that nobody wants again: its own, or the one that it took back."""
+    state, takes_back = state_of(body), is_way_back(body)
+    if state not in NOT_WANTED_AGAIN and not (state == PlanState.VERIFIED.value and takes_back):
+        return known  # to unpack it takes long
+    plan = plan_of(body)
+    if plan is None:
+        return known
+    if state not in NOT_WANTED_AGAIN:
+        return _with_left(known, plan)
+    return known.with_known_bad(plan.target, plan.created_at_seconds if state == PlanState.ROLLED_BACK.value else None)
+
+
+def _with_left(known: DecisionMemory, way_back: Plan) -> DecisionMemory:
+    return known.with_way_back(way_back, way_back.created_at_seconds)

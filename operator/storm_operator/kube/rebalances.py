@@ -80,6 +80,10 @@ def state_of(body: Body) -> str:
     return str((body.get("status") or {}).get("state") or PlanState.PROPOSED.value)
 
 
+def is_way_back(body: Body) -> bool:
+    return bool((body.get("status") or {}).get("rollbackOf"))
+
+
 def plan_of(body: Body) -> Plan | None:
     """The plan as it was shown; None where it is not understood, or is not what the rest of the resource says.
 

@@ -15,12 +15,13 @@ from loop_scene import scene as loop_scene
 from loop_scene import with_mode
 from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NoAnswer
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
-from storm_operator.core.decision import Hold, HoldReason, Plan
+from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.kube.asks import FOREIGN, close_lost, follow_asks, seed_proposals
 from storm_operator.kube.concerns import Concerns
 from storm_operator.kube.handlers import on_rebalance_end
+from storm_operator.kube.kept_rebalance import as_kept
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.rebalances import ASK_ANNOTATION, asked, plan_of
 from storm_operator.kube.shown_plans import ShownPlans
@@ -389,6 +390,21 @@ class TestRestart:
         found = after.loop.memory.decisions.known_bad_like(known.target, in_two_days, exactly=True)
         assert (found is None) is is_forgotten
 
+    @pytest.mark.parametrize(("asked_for", "is_forgotten"), [(True, False), (False, True)])
+    @pytest.mark.parametrize("state", ["Verified", "Approved"])
+    def test_what_a_person_asked_back_stands_however_long_ago_its_plan_was_made(
+        self, state: str, asked_for: bool, is_forgotten: bool
+    ) -> None:
+        before, after = Scene(), loop_scene()
+        back = before.loop.loop.desk.propose_way_back(before.plan, "annotation")
+        back = back if asked_for else replace(back, cause=PlanCause.ROLLBACK)
+        undone = rebalance("RolledBack", of=before.plan, rolledBackBy=back.id)
+        way_back = rebalance(state, of=back, rollbackOf=before.plan.id)
+        seed_proposals(shown_from(registry_of(as_kept(undone), as_kept(way_back))), after.loop, NIMBUS)
+        in_two_days = back.created_at_seconds + 2.0 * 86_400.0
+        found = after.loop.memory.decisions.known_bad_like(before.plan.target, in_two_days, exactly=True)
+        assert (found is None) is is_forgotten
+
     def test_finished_plan_waits_no_more(self) -> None:
         after, _ = self.reborn("Expired")
         assert after.loop.memory.proposals.waiting == ()
@@ -434,10 +450,10 @@ class TestRestart:
 
     def test_what_a_way_back_undoes_is_remembered_in_the_journal_too(self) -> None:
         after, known = self.reborn("Approved", rollbackOf="p-1")
-        assert after.loop.memory.decisions.known_bad_like(known.base, 0.0, exactly=True)
+        assert after.loop.memory.decisions.known_bad_like(known.base, after.cluster.clock.seconds, exactly=True)
         after.run(RECOMMEND)
         assert after.journal.kept is not None
-        assert after.journal.kept.undoes == known.base
+        assert after.journal.kept.plan.base == known.base
 
     def test_plan_that_is_being_carried_out_is_not_begun_again_though_its_resource_lags_behind(self) -> None:
         before = Scene()

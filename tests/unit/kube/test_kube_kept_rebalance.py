@@ -56,6 +56,11 @@ def test_plan_that_nobody_wants_again_is_still_known(state: str) -> None:
     assert plan_of(as_kept(shown(state))) == plan()
 
 
+def test_plan_that_took_another_back_still_tells_what_it_left() -> None:
+    body = shown("Verified")
+    assert plan_of(as_kept({**body, "status": {**body["status"], "rollbackOf": "p-1"}})) == plan()
+
+
 def test_plan_of_thousands_of_executors_takes_a_few_kilobytes_once_it_is_over() -> None:
     record = all_moved(2_000)
     record = replace(plan_record(PlanState.VERIFIED, of=record.plan), failed_tuples=0.0)

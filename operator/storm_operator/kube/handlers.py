@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,11 @@ DELETION_PATIENCE_SECONDS = 90.0
 """After this without an answer, and the time that killing takes, a resource goes even if nobody could see to its
 topology: a finalizer must never block for ever. A loop that is busy has not asked yet: it has `IDLE_LIMIT_SECONDS`."""
 
+FIRST_LOOK_SECONDS = 300.0
+"""So long, and the time that killing takes, an operator that has just heard of a deletion has at least: it may have
+been away for hours, or its clock be ahead of the API server's. Less than a loop that is stuck has before it is begun
+anew."""
+
 IN_THE_WAY = frozenset({SUBMISSION_NOT_ENDED, KILL_REFUSED})
 """Reasons of conditions that say why a resource could not be let go although Nimbus answered."""
 
@@ -36,13 +42,15 @@ CONNECT_TIMEOUT_SECONDS = 10
 @dataclass(frozen=True, slots=True)
 class Watched:
     """What handlers share with the loops. `gone` has the uids of resources whose topology no longer needs us, until
-    they are deleted."""
+    they are deleted; `leaving`, by uid, since when those that wait for that are known here, by `clock`."""
 
     registry: Registry
     gone: set[str]
     tell: Callable[[Managed, str, str, bool], None]
     now: Callable[[], datetime]
     deletion_patience_seconds: float = DELETION_PATIENCE_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    leaving: dict[str, float] = field(default_factory=dict)
 
 
 def build_registry(watched: Watched) -> kopf.OperatorRegistry:
@@ -121,6 +129,7 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
     """Let the resource go once its topology is seen to, or when that takes too long; raises kopf.TemporaryError."""
     managed = watched.registry.put_topology(body)
     if managed.uid in watched.gone:
+        watched.leaving.pop(managed.uid, None)
         return
     if managed.spec is None:
         running = (body.get("status") or {}).get("topologyId")
@@ -130,24 +139,27 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
         return
     asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
     waited = (watched.now() - asked_at.astimezone(UTC)).total_seconds()
-    patience = watched.deletion_patience_seconds + managed.spec.kill_wait_seconds
-    why = _why_let_go(watched, managed, waited, patience)
+    why = _why_let_go(watched, managed, waited, managed.spec.kill_wait_seconds)
     if why:
+        watched.leaving.pop(managed.uid, None)
         watched.tell(managed, "LetGo", f"{why}; the topology may still run there", True)
         return
     raise kopf.TemporaryError(f"waiting for Nimbus {managed.nimbus}", delay=DELETION_POLL_SECONDS)
 
 
-def _why_let_go(watched: Watched, managed: Managed, waited_seconds: float, patience_seconds: float) -> str:
+def _why_let_go(watched: Watched, managed: Managed, waited_seconds: float, kill_seconds: float) -> str:
     """Why nobody is waited for any more; empty while somebody is."""
     nimbus = managed.nimbus
+    patience_seconds = watched.deletion_patience_seconds + kill_seconds
+    known_seconds = watched.clock() - watched.leaving.setdefault(managed.uid, watched.clock())
     asked = watched.registry.unanswered(nimbus)
     unanswered = 0.0 if asked is None else min(waited_seconds, watched.now().timestamp() - asked.since_seconds)
     if asked is not None and unanswered > patience_seconds:
         if asked.why:
             return f"nobody could see to it on Nimbus {nimbus} for {unanswered:.0f} s: {asked.why}"
         return f"Nimbus {nimbus} did not answer for {unanswered:.0f} s"
-    if waited_seconds > IDLE_LIMIT_SECONDS + patience_seconds:
+    has_looked = known_seconds > FIRST_LOOK_SECONDS + kill_seconds
+    if waited_seconds > IDLE_LIMIT_SECONDS + patience_seconds and has_looked:
         for condition in (managed.body.get("status") or {}).get("conditions") or ():
             if condition.get("reason") in IN_THE_WAY:
                 return f"it was waited for {waited_seconds:.0f} s: {condition.get('message')}"

@@ -15,6 +15,7 @@ import pytest
 from kube_builders import NIMBUS, rebalance, topology_body
 from storm_operator.kube.handlers import (
     DELETION_PATIENCE_SECONDS,
+    FIRST_LOOK_SECONDS,
     Watched,
     build_registry,
     on_deletion,
@@ -36,7 +37,8 @@ class Scene:
     told: list[tuple[str, str, str, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.watched = Watched(self.registry, self.gone, self.tell, lambda: NOW)
+        self.seconds = 0.0
+        self.watched = Watched(self.registry, self.gone, self.tell, lambda: NOW, clock=lambda: self.seconds)
 
     def tell(self, managed: Managed, reason: str, message: str, warning: bool) -> None:
         self.told.append((managed.key[1], reason, message, warning))
@@ -48,7 +50,8 @@ class Scene:
         return status
 
     def delete(self, seconds_ago: float = 1.0, loop_is_busy: bool = False, **fields: Any) -> None:
-        """Nimbus has not answered for a day, unless the loop is busy and has not asked it."""
+        """Nimbus has not answered for a day, unless the loop is busy and has not asked it. It is known since then."""
+        self.watched.leaving.setdefault("uid-words", self.seconds - seconds_ago)
         if not loop_is_busy:
             self.registry.note_question(NIMBUS, NOW.timestamp() - 24 * 3600.0)
         asked_at = NOW - timedelta(seconds=seconds_ago)
@@ -169,6 +172,19 @@ class TestDeletion:
         played.delete(seconds_ago=DELETION_PATIENCE_SECONDS + IDLE_LIMIT_SECONDS + 10.0, loop_is_busy=True)
         words = f"nobody could see to it on Nimbus {NIMBUS} for 700 s; the topology may still run there"
         assert played.told == [("words", "LetGo", words, True)]
+
+    def test_that_was_asked_for_while_the_operator_was_away_is_seen_to_first(self) -> None:
+        """Or by a clock that is an hour behind its own."""
+        slow = {"adopt": {}, "deletionPolicy": "Kill", "killWaitSeconds": 40}
+        played = Scene()
+        leaving = topology_body(spec=slow, deletionTimestamp="2027-01-15T07:00:00Z")
+        for played.seconds in (0.0, FIRST_LOOK_SECONDS + 40.0):
+            with pytest.raises(kopf.TemporaryError, match="waiting for Nimbus"):
+                on_deletion(played.watched, leaving)
+        played.seconds += 1.0
+        on_deletion(played.watched, leaving)
+        assert "nobody could see to it" in played.told[0][2]
+        assert played.watched.leaving == {}
 
     @pytest.mark.parametrize("reason", ["SubmissionNotEnded", "KillRefused"])
     def test_names_what_could_not_be_ended_and_blames_nimbus_for_no_silence(self, reason: str) -> None:

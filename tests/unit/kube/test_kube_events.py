@@ -75,6 +75,12 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 class TestPost:
+    def test_news_does_not_wait_until_it_is_that_late_again_where_the_clock_was_set_back(self, scene: Scene) -> None:
+        assert scene.post() == 1
+        scene.now = NOW - timedelta(days=1)
+        assert scene.post() == 2
+        assert scene.post() == 2
+
     def test_same_news_is_posted_once_an_hour(self, scene: Scene) -> None:
         assert scene.post() == 1
         assert scene.post() == 1

@@ -11,6 +11,7 @@ from typing import Any
 from kubernetes.client import ApiClient, CoreV1Api
 
 from storm_operator.adapters.kube.errors import Conflict, KubernetesError, api_errors
+from storm_operator.core.clock_steps import is_younger
 
 TIMEOUT_SECONDS = 5.0
 LONGEST_MESSAGE = 1000
@@ -54,7 +55,8 @@ class Events:
     def _is_news(self, key: str, now_seconds: float) -> bool:
         """Whether it is to be posted; from now on it is no news."""
         with self._lock:
-            if now_seconds - self._posted.get(key, 0.0) < REPEATED_AFTER_SECONDS:
+            posted_seconds = self._posted.get(key)
+            if posted_seconds is not None and is_younger(posted_seconds, REPEATED_AFTER_SECONDS, now_seconds):
                 return False
             self._posted.pop(key, None)  # those posted last stand last
             self._posted[key] = now_seconds

@@ -125,7 +125,7 @@ class Publisher:
 
     def trim_history(self, owner: Managed, limit: int) -> None:
         """Delete the oldest finished plans beyond `limit`."""
-        old = surplus(self.registry.rebalances_of(owner), owner, limit)
+        old = surplus(self.registry.rebalances_of(owner), owner, limit, time.time())
         if old:
             concern = Concern("HistoryKept", "/".join(owner.key))
             self.concerns.attempt(concern, lambda: self._delete(old), self._teller(owner))

@@ -11,6 +11,7 @@ from typing import Any
 
 from storm_operator.adapters.kube.resources import API_VERSION
 from storm_operator.core import packed_json
+from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import WorkerSlot
@@ -200,15 +201,22 @@ def proposal_record(body: Body) -> PlanRecord | None:
     )
 
 
-def surplus(bodies: tuple[Body, ...], owner: Managed, limit: int) -> tuple[Body, ...]:
-    """The oldest finished StormRebalances of one StormTopology beyond `limit`; `bodies` are oldest first."""
+def surplus(bodies: tuple[Body, ...], owner: Managed, limit: int, now_seconds: float) -> tuple[Body, ...]:
+    """The oldest finished StormRebalances of one StormTopology beyond `limit`; `bodies` are oldest first, but for those
+    from before the clock was set back, which may come last."""
     own = [
         body
         for body in bodies
         if state_of(body) in FINAL_STATES
         and any(ref.get("uid") == owner.uid for ref in body["metadata"].get("ownerReferences", ()))
     ]
+    own.sort(key=lambda body: not _lies_ahead(body, now_seconds))
     return tuple(own[: max(0, len(own) - limit)])
+
+
+def _lies_ahead(body: Body, now_seconds: float) -> bool:
+    proposed_at = _seconds(((body.get("status") or {}).get("times") or {}).get("proposed"))
+    return proposed_at is not None and was_set_back(proposed_at, now_seconds)
 
 
 def timestamp(seconds: float) -> str:

@@ -48,7 +48,7 @@ def test_of_a_plan_that_is_over_all_is_kept_but_the_plan(state: str) -> None:
     assert (key_of(kept), cluster_of(kept)) == (key_of(body), cluster_of(body))
     assert {name: body["spec"][name] for name in kept["spec"]} == kept["spec"]
     assert {"planId", "planHash", "baseHash", "topologies"} <= kept["spec"].keys()
-    assert surplus((kept,), managed(), 0) == (kept,)
+    assert surplus((kept,), managed(), 0, NOW_SECONDS) == (kept,)
 
 
 @pytest.mark.parametrize("state", ["RolledBack", "Rejected"])

@@ -394,7 +394,7 @@ class TestSurplus:
     @staticmethod
     def names(limit: int, *states: str) -> list[str]:
         bodies = tuple(rebalance(state, of=plan(f"p-{at}")) for at, state in enumerate(states))
-        return [str(body["metadata"]["name"]) for body in surplus(bodies, managed(), limit)]
+        return [str(body["metadata"]["name"]) for body in surplus(bodies, managed(), limit, NOW_SECONDS)]
 
     def test_is_the_oldest_beyond_the_limit(self) -> None:
         assert self.names(2, "Verified", "Failed", "Expired", "Rejected") == ["p-0", "p-1"]
@@ -408,7 +408,14 @@ class TestSurplus:
 
     def test_leaves_those_of_other_topologies_alone(self) -> None:
         others = tuple(rebalance("Verified", of=plan(f"p-{at}"), owner=managed("other")) for at in range(3))
-        assert surplus(others, managed(), 0) == ()
+        assert surplus(others, managed(), 0, NOW_SECONDS) == ()
+
+    def test_is_what_was_made_before_the_clock_was_set_back_before_what_was_made_since(self) -> None:
+        """Names begin with the time of the plan: each new one would else go as soon as it is over."""
+        since = rebalance("Verified", of=plan("p-1", created_at_seconds=NOW_SECONDS - 86_400.0))
+        before = [rebalance("Verified", of=plan(name)) for name in ("p-2", "p-3")]
+        (gone,) = surplus((since, *before), managed(), 2, NOW_SECONDS - 86_000.0)
+        assert gone["metadata"]["name"] == "p-2"
 
 
 def test_split_is_what_the_plan_of_these_tests_moves() -> None:

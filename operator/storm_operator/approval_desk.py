@@ -87,9 +87,11 @@ class ApprovalDesk:
             approved_at_seconds=known.approved_at_seconds,
         )
 
-    def release(self, plan_id: str) -> None:
-        """The plan is being carried out: it waits no longer. Not said before it is saved, lest the approval be lost."""
-        self.memory.proposals = self.memory.proposals.without(plan_id)
+    def release(self, plan: Plan) -> None:
+        """The plan is being carried out: it waits no longer, nor does what its topologies were shown before it, perhaps
+        the same. Not said before it is saved, lest the approval be lost."""
+        self.memory.proposals = self.memory.proposals.without(plan.id)
+        self._supersede(plan)
 
     def _keep(self, record: PlanRecord) -> None:
         self.take_up(record)
@@ -100,10 +102,13 @@ class ApprovalDesk:
 
         It is itself not told of: an earlier life of the operator has done so.
         """
-        for known in self.memory.proposals.of(record.plan.topology_ids):
-            self._drop(known, PlanState.EXPIRED, f"superseded by plan {record.plan.id}")
+        self._supersede(record.plan)
         proposals = self.memory.proposals.having(record)
         self.memory.proposals = proposals.proposed_again(record.plan.id, self.clock.now())
+
+    def _supersede(self, plan: Plan) -> None:
+        for known in self.memory.proposals.of(plan.topology_ids):
+            self._drop(known, PlanState.EXPIRED, f"superseded by plan {plan.id}")
 
     def drop_those_of_gone(self, running: AbstractSet[str]) -> None:
         """No group will ever look at these again: a topology that is submitted anew has another id."""

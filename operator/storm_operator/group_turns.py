@@ -157,7 +157,7 @@ class GroupTurns:
 
     def _save(self, record: PlanRecord) -> None:
         self.plans.save(record)
-        self.desk.release(record.plan.id)
+        self.desk.release(record.plan)
 
 
 def _waiting(reason: HoldReason, words: str, made: Decision) -> Hold:

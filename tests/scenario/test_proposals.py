@@ -234,6 +234,18 @@ def test_plan_that_was_approved_while_another_settled_begins_in_the_pass_that_ve
     assert told(played, second.id).state is PlanState.SETTLING
 
 
+def test_plan_that_needs_nobody_s_yes_any_more_begins_in_the_place_of_the_proposal_that_says_the_same() -> None:
+    """Else that one would wait on while it is carried out, and then say that somebody had moved executors."""
+    played = scene()
+    shown = proposed(played, with_approval(ApprovalMode.MANUAL))
+    begun = played.run(with_approval(ApprovalMode.AUTO))
+    assert isinstance(begun, Plan)
+    assert begun.target == shown.target
+    assert waiting(played) == []
+    assert told(played, shown.id).message == f"superseded by plan {begun.id}"
+    assert played.audience.records[-1].plan == begun, "what is said last of the topology is of the plan in force"
+
+
 def test_only_a_plan_that_waits_can_be_approved() -> None:
     played = scene()
     plan = proposed(played)

@@ -202,7 +202,7 @@ class TestApprove:
 
     def test_can_not_be_taken_back_once_the_plan_has_begun(self) -> None:
         played = Scene("reject", state="Approved")
-        played.loop.loop.desk.release(played.plan.id)
+        played.loop.loop.desk.release(played.plan)
         assert played.follow() == {"message": "it is Approved: only a Proposed plan can be asked to reject"}
 
     @pytest.mark.parametrize("state", ["Applying", "Verified", "Rejected"])

@@ -147,6 +147,19 @@ class ApprovalDesk:
         if known is not None:
             self._drop(known, PlanState.EXPIRED, message)
 
+    def have_made_anew(self, plan_id: str, message: str) -> PlanRecord | None:
+        """As `withdraw`; but a way back from what did harm no pass would make: the one that waits in its place."""
+        known = self.memory.proposals.named(plan_id)
+        self.withdraw(plan_id, message)
+        if known is None or not known.rollback_of or was_asked_for(known):
+            return None
+        now = self.clock.now()
+        plan = replace(known.plan, id=self.new_plan_id(now), created_at_seconds=now)
+        again = replace(known, plan=plan, started_at_seconds=now, approved_by="", approved_at_seconds=None)
+        words = f"in the place of {plan_id}: takes {known.rollback_of} back once somebody approves it"
+        self.propose_first(again, words)
+        return again
+
     def propose_way_back(self, plan: Plan, by: str) -> Plan:
         """The way back from `plan`, approved by whoever has asked for it."""
         now = self.clock.now()

@@ -570,6 +570,36 @@ def test_way_back_that_was_rejected_is_not_proposed_again() -> None:
     assert played.cluster.assignment.slot_of == worse.target.slot_of
 
 
+@pytest.mark.parametrize("is_approved", [False, True])
+def test_way_back_from_a_plan_that_made_things_worse_is_made_anew_at_once(is_approved: bool) -> None:
+    """No pass would: to the policy, what did harm is good."""
+    played = scene()
+    worse = harmful_plan(played)
+    while not waiting(played):
+        played.run(RECOMMEND)
+    (first,) = waiting(played)
+    if is_approved:
+        played.loop.desk.approve(first, "somebody")
+    played.cluster.clock.seconds += 1.0
+    again = played.loop.desk.have_made_anew(first, "refresh was asked for")
+    assert again is not None
+    for _ in range(3):
+        played.run(RECOMMEND)
+    assert waiting(played) == [again.plan.id]
+    assert told(played, first).state is PlanState.EXPIRED
+    assert played.cluster.assignment.slot_of == worse.target.slot_of
+    played.loop.desk.approve(again.plan.id, "somebody")
+    assert until_done(played, again.plan).message == f"rolled back {worse.id}"
+    assert played.cluster.assignment.slot_of == SPREAD
+
+
+def test_way_back_that_a_person_asks_for_no_more_is_not_made_anew() -> None:
+    played = scene()
+    back = played.loop.desk.propose_way_back(verified_plan(played), "somebody")
+    assert played.loop.desk.have_made_anew(back.id, "refresh was asked for") is None
+    assert waiting(played) == []
+
+
 def test_way_back_supersedes_the_proposal_that_waits() -> None:
     played = scene()
     plan = verified_plan(played)

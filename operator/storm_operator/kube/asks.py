@@ -46,7 +46,7 @@ def follow_asks(
     for namespace, name in sorted(registry.take_deleted_proposals(nimbus)):
         waiting = loop.memory.proposals.named(name)
         if waiting is not None and shown.namespace_of(waiting.plan) == namespace:
-            loop.desk.withdraw(name, DELETED)
+            loop.desk.have_made_anew(name, DELETED)
     for body in registry.rebalances():
         ask = asked(body)
         if cluster_of(body) != nimbus:
@@ -144,8 +144,8 @@ def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop, shown: ShownPlans)
     if ask is Ask.REJECT:
         loop.desk.reject(waiting.plan, "rejected by annotation")
         return "rejected; its target is not proposed again"
-    loop.desk.withdraw(name, "refresh was asked for; the next pass proposes anew")
-    return "withdrawn; the next pass proposes anew"
+    again = loop.desk.have_made_anew(name, "refresh was asked for; the next pass proposes anew if that is due")
+    return f"withdrawn; plan {again.plan.id} waits in its place" if again else "withdrawn; the next pass proposes anew"
 
 
 def _roll_back(body: Body, loop: ControlLoop, shown: ShownPlans) -> str:

@@ -235,6 +235,22 @@ def test_refresh_makes_the_next_pass_propose_anew() -> None:
     assert again.id != played.plan.id
 
 
+@pytest.mark.parametrize("ask", ["refresh", None])
+def test_way_back_from_what_did_harm_is_made_anew_when_that_is_asked_for_or_its_resource_is_deleted(
+    ask: str | None,
+) -> None:
+    played = Scene(ask)
+    (waiting,) = played.loop.loop.memory.proposals.waiting
+    played.loop.loop.memory.proposals = played.loop.loop.memory.proposals.having(replace(waiting, rollback_of="p-harm"))
+    if ask is None:
+        on_rebalance_end(played.registry, played.registry.rebalances()[0])
+    played.cluster.clock.seconds += 1.0
+    answer = played.follow()
+    (again,) = played.waiting()
+    assert again != played.plan.id
+    assert answer == ({} if ask is None else {"message": f"withdrawn; plan {again} waits in its place"})
+
+
 @pytest.mark.parametrize("state", ["Proposed", "Approved"])
 def test_proposal_whose_resource_was_deleted_is_withdrawn_and_the_next_pass_proposes_anew(state: str) -> None:
     """It would wait for ever: nobody could approve it, and as long as it waits no other is shown."""

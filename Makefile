@@ -115,7 +115,7 @@ golden-record: setup ## Another recording of a real run, for `make golden`
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
   bench-scrape bench-limit-period bench-shared-cores bench-reaction bench-league bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
   bench-real \
-  bench-dashboards bench-pipeline bench-page page-pictures
+  bench-dashboards bench-pipeline bench-prediction bench-page page-pictures
 bench: PICTURES := --pictures docs/images/bench
 bench: bench-plan-all bench-optimum bench-papers bench-reaction bench-real ## How good the plans are, all of it: tables, and pictures into docs/images (hours)
 
@@ -186,6 +186,9 @@ bench-optimum: venv ## How far adaptive is from the proven optimum on small clus
 
 bench-restarts: venv ## Worker restarts after a change of load, against a plan from scratch (RESTARTS_OPTIONS); the last line is JSON
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/restarts.py $(RESTARTS_OPTIONS)
+
+bench-prediction: venv ## How far predicted latencies are off, on a real cluster's recorded figures and simulated; the last line is JSON
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/latency_prediction.py $(PREDICTION_OPTIONS)
 
 bench-simulator: venv ## How much faster than real time 10,000 executors are simulated; the last line is JSON
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulator_speed.py

@@ -4,8 +4,8 @@ Complete latency is scaled from what was measured: the part of it that the netwo
 is replaced by what the network would take in the new one (`network_paths`: as Storm's ackers measure it, without the
 first message's way to the acker and without the acker's answer to the spout).
 
-Limits: queueing and CPU contention are taken to stay as they are, so that relief of an overloaded supervisor shows as
-less overload, not as less latency; of parallel branches only the slowest counts, by its mean.
+Limits: queueing and CPU contention are taken to stay as they are. Where they will not, since an overload comes or goes,
+`proposed_change` leaves the latency open. How far predictions are off: docs/explanation/prediction.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 
 from storm_operator.core.decision import Prediction
 from storm_operator.core.model import Assignment, Demand, Topology
-from storm_operator.core.network_paths import network_paths_ms, number_components
+from storm_operator.core.network_paths import network_paths_ms
 from storm_operator.core.placed_traffic import place_traffic, rows_of_topologies
 from storm_operator.core.placement.objective import SeenAssignment, see
 from storm_operator.core.settings import PlacementSettings
@@ -38,20 +38,24 @@ def predict_change(
     snapshot: ClusterSnapshot, in_force: SeenAssignment, then: SeenAssignment, topology_ids: Collection[str]
 ) -> tuple[Prediction, Prediction]:
     """As `predict`, for the topologies named: of the assignment in force, and of another one."""
-    components = number_components(snapshot.traffic, [t for t in snapshot.topologies if t.id in topology_ids])
-    between_workers_ms = snapshot.distances.between_workers_ms
-    paths, paths_then = (network_paths_ms(components, seen.traffic, between_workers_ms) for seen in (in_force, then))
+    measured_ms = {topology_id: _measured_latency_ms(snapshot, topology_id) for topology_id in topology_ids}
+    known_ms = {topology_id: ms for topology_id, ms in measured_ms.items() if ms is not None}
+    topologies = [topology for topology in snapshot.topologies if topology.id in known_ms]
+    paths, paths_then = (
+        network_paths_ms(topologies, snapshot.traffic, seen.traffic, snapshot.distances.between_workers_ms)
+        for seen in (in_force, then)
+    )
     return (
-        _prediction(snapshot, in_force, topology_ids, _slowest_ms(snapshot, paths, paths)),
-        _prediction(snapshot, then, topology_ids, _slowest_ms(snapshot, paths, paths_then)),
+        _prediction(snapshot, in_force, topology_ids, _slowest_ms(known_ms, paths, paths)),
+        _prediction(snapshot, then, topology_ids, _slowest_ms(known_ms, paths, paths_then)),
     )
 
 
 def network_path_ms(snapshot: ClusterSnapshot, topology: Topology, assignment: Assignment) -> float:
     """The network's part of the complete latency of `topology`'s slowest tuple trees."""
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
-    components = number_components(snapshot.traffic, [topology])
-    return network_paths_ms(components, traffic, snapshot.distances.between_workers_ms)[topology.id]
+    between_workers_ms = snapshot.distances.between_workers_ms
+    return network_paths_ms([topology], snapshot.traffic, traffic, between_workers_ms)[topology.id]
 
 
 def _prediction(
@@ -68,13 +72,13 @@ def _prediction(
     )
 
 
-def _slowest_ms(snapshot: ClusterSnapshot, in_force: Mapping[str, float], then: Mapping[str, float]) -> float | None:
-    """Mean complete latency of the slowest topology; None where none was measured. Both are paths by topology id."""
-    predicted = []
-    for topology_id, path_ms in then.items():
-        measured_ms = _measured_latency_ms(snapshot, topology_id)
-        if measured_ms is not None:
-            predicted.append(max(0.0, measured_ms - in_force[topology_id]) + path_ms)
+def _slowest_ms(
+    measured_ms: Mapping[str, float], in_force: Mapping[str, float], then: Mapping[str, float]
+) -> float | None:
+    """Mean complete latency of the slowest topology; None where none was measured. All are by topology id."""
+    predicted = [
+        max(0.0, measured_ms[topology_id] - in_force[topology_id]) + path_ms for topology_id, path_ms in then.items()
+    ]
     return max(predicted, default=None)
 
 

@@ -131,6 +131,12 @@ def examine_proposal(
     needed_then = see_demand(snapshot_then, then, now_then, borne)
     coming = see_demand(snapshot, in_force, demand.of_coming(), borne)
     coming_then = see_demand(snapshot_then, then, demand_then.of_coming(), borne)
+    trouble = (
+        _without_place(diff.moves, snapshot)
+        or _relieved_overload(snapshot, needed, needed_then, borne)
+        or _relieved_memory(needed, needed_then)
+        or _relieved_rise(snapshot, coming, coming_then, borne)
+    )
     cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (coming, coming_then))
     saved = cost_before.running - cost_after.running - _unnoticed_relief(snapshot, needed, needed_then, prices)
     return ProposedChange(
@@ -138,21 +144,27 @@ def examine_proposal(
         target=target,
         diff=diff,
         before=before,
-        after=after,
+        after=after if _waits_stay(trouble, before, after) else replace(after, complete_latency_ms=None),
         running_cost=cost_before.running - network_of_others(snapshot, in_force, prices, settings),
         saved_cost=saved,
         payback_seconds=(
             cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None
         ),
-        trouble=_without_place(diff.moves, snapshot)
-        or _relieved_overload(snapshot, needed, needed_then, borne)
-        or _relieved_memory(needed, needed_then)
-        or _relieved_rise(snapshot, coming, coming_then, borne),
+        trouble=trouble,
         overfull_megabytes=needed_then.overfull_megabytes,
         overloaded_millicores=needed_then.overloaded_millicores,
         beyond_threads_millicores=beyond_threads(whole, demand_then),
         limits_millicores={e: _limit(e, demand, demand_then, settings) for e in target.slot_of if demand.is_known(e)},
     )
+
+
+def _waits_stay(trouble: Trouble | None, before: Prediction, after: Prediction) -> bool:
+    """Whether the measured latency tells anything about the one to come: not where tuples wait now for CPU, or for who
+    has no place, and will not; nor where they will and do not now."""
+    if after.overloaded_millicores > before.overloaded_millicores + ROUNDING_MILLICORES:
+        return False
+    waits_for = {PlanCause.WITHOUT_PLACE, PlanCause.OVERLOAD, PlanCause.LITTLE_HEADROOM}
+    return trouble is None or trouble.cause not in waits_for
 
 
 def _unnoticed_relief(

@@ -161,10 +161,15 @@ class TrafficMatrix:
 
     def within(self, topology_id: str) -> TrafficMatrix:
         """The traffic between the executors of one topology."""
-        start, end = (bisect_left(self.executors, side, key=_topology_of) for side in (topology_id, topology_id + "\0"))
+        start, end = self.rows_within(topology_id)
         part = TrafficMatrix({}, self.executors[start:end])
         part._rates = self._rates[start:end, start:end]
         return part
+
+    def rows_within(self, topology_id: str) -> tuple[int, int]:
+        """The positions in `executors` where those of one topology begin, and where they end."""
+        start, end = (bisect_left(self.executors, side, key=_topology_of) for side in (topology_id, topology_id + "\0"))
+        return start, end
 
     def _crossing(self, place_of: Callable[[Executor], Hashable | None]) -> float:
         flows = self.flows_between(place_of)

@@ -1,13 +1,15 @@
-"""Network paths, all topologies at once, against their plain definition on random clusters."""
+"""Network paths against tuple trees that are walked one by one, on random clusters."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from builders import graph_topology, snapshot, supervisors
+from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     ACKER_COMPONENT,
@@ -19,31 +21,16 @@ from storm_operator.core.model import (
     Topology,
     WorkerSlot,
 )
-from storm_operator.core.network_paths import edge_delays, network_paths_ms, number_components
+from storm_operator.core.network_paths import network_paths_ms
 from storm_operator.core.placed_traffic import place_traffic
 from storm_operator.core.snapshot import ClusterSnapshot
 
 SEEDS = range(8)
-EDGES = (("s", "a"), ("t", "a"), ("a", "b"), ("t", "b"), ("b", "c"))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_edge_delays_are_the_mean_over_the_tuples_between_two_components(seed: int) -> None:
-    picture, then = random_cluster(np.random.default_rng(seed))
-    components = number_components(picture.traffic, picture.topologies)
-    traffic = place_traffic(picture.traffic, picture.distances, then)
-    found = edge_delays(components, traffic, picture.distances.between_workers_ms)
-    by_name = {
-        (components.names[source], components.names[target]): delay
-        for source, target, delay in zip(found.sources, found.targets, found.delay_ms, strict=True)
-    }
-    expected = {
-        ((topology.id, source), (topology.id, target)): delay
-        for topology in picture.topologies
-        for (source, target), delay in plain_edge_delays(picture, topology, then).items()
-    }
-    assert by_name == pytest.approx(expected)
-    assert expected
+TREES = 4_000
+ROOTS = {"s": 10.0, "t": 20.0}
+"""Trees per second that each executor of a spout begins."""
+FAN_OUT = {"s": {"a": 1.0}, "t": {"a": 2.0, "b": 1.0}, "a": {"b": 4.0}, "b": {"c": 0.5}}
+"""Tuples to each component for each that one of a component takes in."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -60,51 +47,90 @@ def test_traffic_under_an_assignment_is_that_of_its_pairs(seed: int) -> None:
     assert traffic.inter_supervisor() == pytest.approx(picture.traffic.inter_supervisor(then))
 
 
-@pytest.mark.parametrize("with_acks", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_paths_are_the_longest_way_of_any_spouts_trees(seed: int, with_acks: bool) -> None:
-    picture, then = random_cluster(np.random.default_rng(seed))
-    if not with_acks:
-        then = Assignment({e: slot for e, slot in then.slot_of.items() if e.component != ACKER_COMPONENT})
+def test_paths_are_the_mean_over_tuple_trees_that_are_walked(seed: int) -> None:
+    """Each tree that is walked has one acker for all its tuples, of which the paths know nothing."""
+    rng = np.random.default_rng(seed)
+    picture, then = random_cluster(rng)
     traffic = place_traffic(picture.traffic, picture.distances, then)
-    components = number_components(picture.traffic, picture.topologies)
-    paths = network_paths_ms(components, traffic, picture.distances.between_workers_ms)
-    expected = {
-        topology.id: max(plain_path_ms(spout, plain_edge_delays(picture, topology, then)) for spout in ("s", "t"))
-        for topology in picture.topologies
-    }
-    assert paths == pytest.approx(expected)
-    assert max(expected.values()) > 0.0
+    paths = network_paths_ms(picture.topologies, picture.traffic, traffic, picture.distances.between_workers_ms)
+    for topology in picture.topologies:
+        walker = Walker.of(picture, topology, then, rng)
+        walked_ms = max(walker.mean_ms(spout) for spout in ROOTS)
+        assert paths[topology.id] == pytest.approx(walked_ms, rel=0.12)
+        assert walked_ms > 0.0
 
 
-def plain_path_ms(spout: str, delays: dict[tuple[str, str], float]) -> float:
-    """From the spout's message at the acker to the last ack there; without acks to the last arrival anywhere."""
-    has_acks = any(target == ACKER_COMPONENT for _, target in delays)
+def test_a_tree_is_complete_with_the_last_of_its_tuples() -> None:
+    """Of each tuple's ten children one half is far away: hardly a tree has none of these."""
+    plain = graph_topology("t", {"s": 1, "a": 2}, [Edge("s", "default", "a", "shuffle")])
+    (spout,), (near, far) = plain.executors_of("s"), plain.executors_of("a")
+    slots = {spout: WorkerSlot("s1", 6700), near: WorkerSlot("s1", 6700), far: WorkerSlot("s2", 6700)}
+    acker = Executor("t", 9, 9, ACKER_COMPONENT)
+    acked = with_acker(plain, acker)
+    rates = {(spout, near): 50.0, (spout, far): 50.0, (spout, acker): 10.0, (near, acker): 50.0, (far, acker): 50.0}
+    picture = snapshot([acked], supervisors(2), {**slots, acker: WorkerSlot("s1", 6700)}, rates=rates)
+    traffic = place_traffic(picture.traffic, picture.distances, picture.assignment)
+    round_trip_ms = picture.distances.between(slots[spout], slots[far])
+    path_ms = network_paths_ms([acked], picture.traffic, traffic, 0.0)["t"]
+    assert path_ms == pytest.approx(round_trip_ms * (1.0 - 0.5**10))
 
-    def last_from(component: str, at_ms: float) -> float:
-        ack_ms = delays.get((component, ACKER_COMPONENT), -np.inf) if has_acks else 0.0
-        onward = [
-            last_from(target, at_ms + delay)
-            for (source, target), delay in delays.items()
-            if source == component and target != ACKER_COMPONENT
-        ]
-        return max(at_ms + ack_ms, *onward, -np.inf)
 
-    return max(0.0, last_from(spout, 0.0) - delays.get((spout, ACKER_COMPONENT), 0.0))
+def test_what_nobody_acks_is_not_waited_for() -> None:
+    plain = graph_topology(
+        "t", {"s": 1, "a": 1, "log": 1}, [Edge("s", "d", "a", "shuffle"), Edge("a", "d", "log", "all")]
+    )
+    (spout,), (bolt,), (log,) = (plain.executors_of(name) for name in ("s", "a", "log"))
+    acker = Executor("t", 9, 9, ACKER_COMPONENT)
+    acked = with_acker(plain, acker)
+    here = {executor: WorkerSlot("s1", 6700) for executor in (spout, bolt, acker)} | {log: WorkerSlot("s2", 6700)}
+    rates = {(spout, bolt): 10.0, (bolt, log): 10.0, (spout, acker): 10.0, (bolt, acker): 10.0}
+    picture = snapshot([acked], supervisors(2), here, rates=rates)
+    traffic = place_traffic(picture.traffic, picture.distances, picture.assignment)
+    assert network_paths_ms([acked], picture.traffic, traffic, 0.0) == {"t": 0.0}
 
 
-def plain_edge_delays(
-    picture: ClusterSnapshot, topology: Topology, assignment: Assignment
-) -> dict[tuple[str, str], float]:
-    tuples: dict[tuple[str, str], float] = {}
-    delay: dict[tuple[str, str], float] = {}
-    slot_of = {e: slot for e, slot in assignment.slot_of.items() if e in topology.executors}
-    for a, b, rate in picture.traffic.pairs():
-        if a in slot_of and b in slot_of:
-            edge = (a.component, b.component)
-            tuples[edge] = tuples.get(edge, 0.0) + rate
-            delay[edge] = delay.get(edge, 0.0) + rate * picture.distances.between(slot_of[a], slot_of[b]) / 2.0
-    return {edge: delay[edge] / tuples[edge] for edge in tuples}
+@dataclass(frozen=True)
+class Walker:
+    """Draws tuple trees of a topology and walks them, tuple by tuple, each tree with one acker.
+
+    Executors are positions in the topology's; `delay_ms` and `sent` are by source and target.
+    """
+
+    topology: Topology
+    delay_ms: Floats
+    sent: Floats
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, picture: ClusterSnapshot, topology: Topology, then: Assignment, rng: np.random.Generator) -> Walker:
+        slots = [then.slot_of[executor] for executor in topology.executors]
+        delay_ms = np.array([[picture.distances.between(a, b) / 2.0 for b in slots] for a in slots])
+        return cls(topology, delay_ms, picture.traffic.block(topology.executors, topology.executors), rng)
+
+    def mean_ms(self, spout: str) -> float:
+        """The mean over trees of one spout of the time from its message at the acker to the last one."""
+        begin, acker = (self.rng.choice(self.rows(component), TREES) for component in (spout, ACKER_COMPONENT))
+        first_ms = self.delay_ms[begin, acker]
+        last_ms = np.maximum(self.last_ms(spout, begin, acker, np.zeros(TREES)), first_ms)
+        return float(np.mean(last_ms - first_ms))
+
+    def last_ms(self, component: str, at: Ints, acker: Ints, arrived_ms: Floats) -> Floats:
+        """The last message to the acker about a tuple that came to each of `at`, or about what comes of it."""
+        last_ms = arrived_ms if component in ROOTS else arrived_ms + self.delay_ms[at, acker]
+        for onward, fan_out in FAN_OUT.get(component, {}).items():
+            receivers = self.rows(onward)
+            shares = self.sent[np.ix_(at, receivers)].cumsum(axis=1)
+            for _ in range(math.ceil(fan_out)):
+                drawn = self.rng.random(len(at)) * shares[:, -1]
+                to = receivers[(drawn[:, np.newaxis] > shares).sum(axis=1)]
+                sent = self.rng.random(len(at)) < fan_out
+                later_ms = self.last_ms(onward, to, acker, arrived_ms + self.delay_ms[at, to])
+                last_ms = np.where(sent, np.maximum(last_ms, later_ms), last_ms)
+        return last_ms
+
+    def rows(self, component: str) -> Ints:
+        return np.flatnonzero([executor.component == component for executor in self.topology.executors])
 
 
 def random_cluster(rng: np.random.Generator) -> tuple[ClusterSnapshot, Assignment]:
@@ -114,28 +140,40 @@ def random_cluster(rng: np.random.Generator) -> tuple[ClusterSnapshot, Assignmen
     distances = Distances({(a, b): rng.uniform(1.0, 9.0) for a in ids for b in ids if a < b}, 0.2, 5.0)
     topologies = [random_topology(name, rng) for name in ("one", "two")]
     executors = [executor for topology in topologies for executor in topology.executors]
-    rates = {
-        (a, b): rng.uniform(1.0, 50.0)
-        for topology in topologies
-        for a in topology.executors
-        for b in topology.executors
-        if exchange(a, b) and rng.random() < 0.8
-    }
-    rates[executors[0], Executor("two", 99, 99, "gone")] = 7.0
+    rates = {pair: rate for topology in topologies for pair, rate in random_rates(topology, rng).items()}
+    gone = Executor("two", 99, 99, "gone")
+    rates[executors[0], gone] = 7.0
     slots = [WorkerSlot(name, port) for name in ids for port in (6700, 6701)]
-    then = Assignment({executor: slots[rng.integers(len(slots))] for executor in executors[1:]})
+    then = Assignment({executor: slots[rng.integers(len(slots))] for executor in executors})
     return replace(snapshot(topologies, machines, then.slot_of, rates=rates), distances=distances), then
 
 
 def random_topology(name: str, rng: np.random.Generator) -> Topology:
     sizes = {component: int(rng.integers(1, 4)) for component in ("s", "t", "a", "b", "c")}
-    plain = graph_topology(name, sizes, [Edge(source, "default", target, "shuffle") for source, target in EDGES])
-    acker = Executor(name, 50, 50, ACKER_COMPONENT)
-    components = (*plain.components, Component(ACKER_COMPONENT, ComponentKind.ACKER, 1))
-    return replace(plain, components=components, executors=(*plain.executors, acker))
+    edges = [Edge(source, "default", target, "shuffle") for source, onward in FAN_OUT.items() for target in onward]
+    return with_acker(
+        graph_topology(name, sizes, edges),
+        Executor(name, 50, 50, ACKER_COMPONENT),
+        Executor(name, 51, 51, ACKER_COMPONENT),
+    )
 
 
-def exchange(a: Executor, b: Executor) -> bool:
-    if a.component == ACKER_COMPONENT:
-        return b.component in {"s", "t"}
-    return b.component == ACKER_COMPONENT or (a.component, b.component) in EDGES
+def with_acker(plain: Topology, *ackers: Executor) -> Topology:
+    components = (*plain.components, Component(ACKER_COMPONENT, ComponentKind.ACKER, len(ackers)))
+    return replace(plain, components=components, executors=(*plain.executors, *ackers))
+
+
+def random_rates(topology: Topology, rng: np.random.Generator) -> dict[tuple[Executor, Executor], float]:
+    """Each executor sends what `FAN_OUT` says for each tuple that it takes in, unevenly dealt out."""
+    rates: dict[tuple[Executor, Executor], float] = {}
+    taken_in = {e: ROOTS[spout] for spout in ROOTS for e in topology.executors_of(spout)}
+    for source, onward in {**FAN_OUT, "c": {}}.items():
+        for executor in topology.executors_of(source):
+            took = taken_in[executor]
+            for target, fan_out in [*onward.items(), (ACKER_COMPONENT, 1.0)]:
+                receivers = topology.executors_of(target)
+                shares = rng.dirichlet(np.full(len(receivers), 1.0)) if target != ACKER_COMPONENT else [0.5, 0.5]
+                for receiver, share in zip(receivers, shares, strict=True):
+                    rates[executor, receiver] = took * fan_out * share
+                    taken_in[receiver] = taken_in.get(receiver, 0.0) + took * fan_out * share
+    return rates

@@ -17,8 +17,18 @@ from builders import (
     snapshot,
     supervisors,
 )
-from storm_operator.core.model import ACKER_COMPONENT, Assignment, Component, ComponentKind, Edge, Executor, Topology
+from storm_operator.core.model import (
+    ACKER_COMPONENT,
+    Assignment,
+    Component,
+    ComponentKind,
+    Edge,
+    Executor,
+    Topology,
+    WorkerSlot,
+)
 from storm_operator.core.prediction import network_path_ms, predict
+from storm_operator.core.proposed_change import examine_proposal
 from storm_operator.core.settings import PlacementSettings
 
 LINE = chain_topology("line", ("spout", 1), ("a", 2), ("b", 1))
@@ -126,3 +136,29 @@ def test_unknown_latency_stays_unknown_and_others_traffic_is_left_out() -> None:
     assert managed.complete_latency_ms is None
     assert managed.inter_supervisor_tuples_per_second == pytest.approx(200)
     assert everything.inter_supervisor_tuples_per_second == pytest.approx(207)
+
+
+@pytest.mark.parametrize(
+    ("in_force", "proposed", "need", "is_told"),
+    [
+        (APART, TOGETHER, 100, True),
+        (TOGETHER, APART, 500, False),  # s1 is relieved: nothing tells how long tuples wait for its CPU now
+        (APART, TOGETHER, 500, False),  # s1 gets more than it has: they will wait
+        (
+            {e: s for e, s in APART.items() if e.component != "a"},
+            TOGETHER,
+            100,
+            False,
+        ),  # they wait for those without place
+    ],
+)
+def test_no_latency_is_told_where_waiting_ends_or_begins(
+    in_force: dict[Executor, WorkerSlot], proposed: dict[Executor, WorkerSlot], need: float, is_told: bool
+) -> None:
+    picture = snapshot(
+        [LINE], supervisors(2), in_force, rates=even_traffic(LINE, 100), topology_rates={"line": latency(10)}
+    )
+    change = examine_proposal(picture, same_demand([LINE], need), Assignment(proposed), placement_settings([LINE]))
+    assert change is not None
+    assert change.before.complete_latency_ms == pytest.approx(10)
+    assert (change.after.complete_latency_ms is not None) == is_told

@@ -22,6 +22,7 @@ from storm_operator.core.lifecycle import (
     is_of_others,
     next_action,
 )
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import TopologySpec
 
 
@@ -96,10 +97,10 @@ class LifecycleManager:
         """Whether any topology gets into Storm, or waits for its old one to end, as of the last step."""
         return any(map(_is_under_way, self.progress.values()))
 
-    def failures(self) -> tuple[str, ...]:
-        """What could not be done of what StormTopologies say, as of the last step, each in a sentence."""
+    def failures(self) -> tuple[Refusal, ...]:
+        """What could not be done of what StormTopologies say, as of the last step."""
         failed = {name: known.message for name, known in self.progress.items() if known.stage is Stage.FAILED}
-        return tuple(f"{name}: {message}" for name, message in sorted(failed.items()))
+        return tuple(Refusal(f"{name}: {message}", name) for name, message in sorted(failed.items()))
 
     def remember(self, name: str, known: Progress, suspended: bool) -> None:
         """What an earlier life of the operator knew of `name`, unless this one knows it already."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from storm_operator.adapters.resources import InvalidResource, UnreadableResource, files_of, read_topology_file
 from storm_operator.core.nimbus_name import nimbus_name
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
 from storm_operator.said_once import SaidOnce
 
@@ -46,7 +47,7 @@ class TopologyFolder:
     """The last good spec of each file that is for us."""
     file_of: dict[str, Path] = field(default_factory=dict)
     """By topology name: the file that is followed."""
-    refused: dict[Path, str] = field(default_factory=dict)
+    refused: dict[Path, Refusal] = field(default_factory=dict)
     """The files that are not followed as they stand, and why."""
     trouble: str = ""
     """Why the folder itself could not be read when it was read last, if so."""
@@ -83,10 +84,14 @@ class TopologyFolder:
             self._say_how_it_is_followed(path, is_known=path in before.values())
         return self._followed()
 
-    def refusals(self) -> tuple[str, ...]:
-        """Why files were not followed as they stand when they were read last, each in a sentence."""
-        wrong = [f"{why}{self._what_stays(path)}" for path, why in sorted(self.refused.items())]
-        return (*filter(None, [self.trouble]), *wrong, *self._ignored())
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Why files were not followed as they stand when they were read last."""
+        folder = [Refusal(self.trouble)] if self.trouble else []
+        wrong = [
+            replace(why, sentence=f"{why.sentence}{self._what_stays(path)}")
+            for path, why in sorted(self.refused.items())
+        ]
+        return (*folder, *wrong, *self._ignored())
 
     def is_empty(self) -> bool:
         """Whether there is no file in it that could have a topology; False where it cannot be read."""
@@ -115,23 +120,22 @@ class TopologyFolder:
             elif present != path:
                 self.say(f"{why}; {present.name} describes it, and is followed")
         for ignored in self._ignored():
-            self._say_once(ignored)
+            self._say_once(ignored.sentence)
 
-    def _ignored(self) -> list[str]:
-        """A sentence for each file beside one that is followed, and for each topology of which none is."""
-        sentences = []
+    def _ignored(self) -> list[Refusal]:
+        """One for each file beside one that is followed, and for each topology of which none is."""
+        found = []
         for name, files in files_by_name(self.specs_by_file).items():
             owner = self.file_of.get(name)
             if owner is None:
                 several = ", ".join(path.name for path in files)
-                sentences.append(f"{several}: all describe topology {name!r}; none is followed until one is left")
+                words = f"{several}: all describe topology {name!r}; none is followed until one is left"
+                found.append(Refusal(words, name))
                 continue
-            sentences += [
-                f"{path.name}: topology {name!r} is already described by {owner.name}; {path.name} is ignored"
-                for path in files
-                if path != owner
-            ]
-        return sentences
+            beside = f"topology {name!r} is already described by {owner.name}"
+            ignored = [path.name for path in files if path != owner]
+            found += [Refusal(f"{one}: {beside}; {one} is ignored", name) for one in ignored]
+        return found
 
     def _still_written(self, files: Iterable[Path]) -> set[Path]:
         """Those that change while they are looked at."""
@@ -172,7 +176,7 @@ class TopologyFolder:
             self._keep_unread(path, f"{path.name}: cannot be read: {error.strerror}")
             return False
         except InvalidResource as error:
-            self.refused[path] = str(error)
+            self.refused[path] = Refusal(str(error), error.topology)
             self.say(f"{error}{self._what_stays(path)}")
             return False
         self.refused.pop(path, None)
@@ -191,7 +195,7 @@ class TopologyFolder:
     def _keep_unread(self, path: Path, why: str) -> None:
         """It is read again in each pass: rights, or a disk, may change and leave the file as it is."""
         self.versions.pop(path, None)
-        self.refused[path] = why
+        self.refused[path] = Refusal(why)
         self._say_once(f"{why}{self._what_stays(path)}")
 
     def _what_stays(self, path: Path) -> str:

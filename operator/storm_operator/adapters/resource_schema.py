@@ -31,12 +31,14 @@ TYPE_NAMES = {
 class InvalidResource(ValueError):
     """A document that is not a valid StormTopology; the message names the field, the value and what would be right.
 
-    `others` are as many more such messages, where more than one thing is known to be wrong.
+    `others` are as many more such messages, where more than one thing is known to be wrong. `topology` is the name of
+    the topology that it describes, where anybody has looked and that can be read all the same.
     """
 
-    def __init__(self, message: str, others: Iterable[str] = ()) -> None:
+    def __init__(self, message: str, others: Iterable[str] = (), topology: str = "") -> None:
         super().__init__(message)
         self.others = tuple(others)
+        self.topology = topology
 
 
 class UnreadableResource(InvalidResource):

@@ -78,13 +78,23 @@ def read_topology_file(path: Path) -> TopologySpec:
 
     Raises `InvalidResource`, whose message begins with the file's name; `UnreadableResource` where only that is wrong.
     """
+    document: Any = None
     try:
         document = _parsed(path, yaml_document)
         spec = parse_topology(document, base_folder=path.parent)
         refuse_kubernetes_only(document["spec"])
     except InvalidResource as error:
-        raise type(error)(f"{path.name}: {error}") from error
+        raise type(error)(f"{path.name}: {error}", topology=_topology_named_in(document)) from error
     return spec
+
+
+def _topology_named_in(document: object) -> str:
+    """Whatever else is wrong with it; empty where that cannot be told."""
+    spec, metadata = (document.get(key) if isinstance(document, dict) else None for key in ("spec", "metadata"))
+    if not isinstance(spec, dict) or not isinstance(metadata, dict):
+        return ""
+    name = spec.get("topologyName") or metadata.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def read_documents(path: Path) -> list[object]:

@@ -134,8 +134,9 @@ class Api:
             raise BadRequest(_why_never_seen(seen.view), HTTPStatus.SERVICE_UNAVAILABLE)
         if found is None:
             names = ", ".join(sorted(one.name for one in seen.view.topologies)) or "none at all"
+            refused = (one.sentence for one in seen.refused if one.concerns(values["topology"]))
             raise BadRequest(
-                "; ".join((f"there is no topology {values['topology']!r}: there are {names}", *seen.view.refused)),
+                "; ".join((f"there is no topology {values['topology']!r}: there are {names}", *refused)),
                 status=HTTPStatus.NOT_FOUND,
             )
         return self._unless_known(request, f"{seen.life}-{seen.changes}", lambda: to_bytes(found))

@@ -20,6 +20,7 @@ from storm_operator.console.views import DecisionView, PassView
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.refusal import Refusal
 from storm_operator.loop_ports import PassReport
 
 KEPT_PLANS = 50
@@ -83,6 +84,8 @@ class Seen:
 
     life: str = ""
     view: PassView = NOTHING_SEEN
+    refused: tuple[Refusal, ...] = ()
+    """As of the last pass, with their names: in `view` are the sentences."""
     loads: tuple[LoadView, ...] = ()
     history: History = field(default_factory=History)
     plans: tuple[KnownPlan, ...] = ()
@@ -124,7 +127,7 @@ class Watcher:
 
     def __init__(self, most_bytes: int = MOST_BYTES, stopwatch: Callable[[], float] = time.monotonic) -> None:
         self.seen = Seen(life=uuid.uuid4().hex[:12])
-        self.refused: Callable[[], tuple[str, ...]] = tuple
+        self.refused: Callable[[], tuple[Refusal, ...]] = tuple
         """Asked at each pass: see `PassView`."""
         self._stopwatch = stopwatch
         self._heard_at: float | None = None
@@ -144,7 +147,9 @@ class Watcher:
             before = self.seen
             for record in report.open_plans:
                 before = _having(before, record)
-            view = replace(view_of_pass(report, before.view), refused=self.refused())
+            refused = self.refused()
+            sentences = tuple(one.sentence for one in refused)
+            view = replace(view_of_pass(report, before.view), refused=sentences)
             loads: tuple[LoadView, ...] = ()
             if report.snapshot is not None:
                 loads = load_views(report.snapshot, report.forecasts, self._forecasts)
@@ -154,6 +159,7 @@ class Watcher:
             self.seen = replace(
                 before,
                 view=view,
+                refused=refused,
                 loads=loads,
                 history=before.history.having(kept, self._most_bytes),
                 plans=tuple(_with_scene(known, report) for known in before.plans),

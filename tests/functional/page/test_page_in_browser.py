@@ -20,6 +20,7 @@ from storm_operator.console.watcher import Watcher
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanState
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
 from storm_operator.loop_ports import report_of_unseen
 from storm_operator.simulated_cluster import EPOCH_SECONDS
@@ -94,7 +95,7 @@ RIM = """async () => {
 
 
 def test_files_that_are_not_followed_are_shown_until_they_are(visitor: Visitor, stage: PageStage) -> None:
-    stage.page.watcher.refused = lambda: ("<bad>.yaml: not valid YAML",)
+    stage.page.watcher.refused = lambda: (Refusal("<bad>.yaml: not valid YAML"),)
     stage.passes(1)
     visitor.wait_for("#side", "<bad>.yaml: not valid YAML")
     stage.page.watcher.refused = tuple

@@ -29,6 +29,7 @@ from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
 from storm_operator.loop_ports import Audience, PassReport
 from storm_operator.status_view import status_view
@@ -171,7 +172,7 @@ def test_a_supervisor_that_is_being_emptied_is_told() -> None:
 
 def test_files_that_are_not_followed_are_noted_and_an_operator_of_before_tells_of_none() -> None:
     page = page_scene()
-    page.watcher.refused = lambda: ("[bad].yaml: not valid YAML",)
+    page.watcher.refused = lambda: (Refusal("[bad].yaml: not valid YAML"),)
     page.played.run(SPECS)
     assert "note: [bad].yaml: not valid YAML" in status_of(page)
     view = page.get("view")

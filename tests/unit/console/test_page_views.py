@@ -21,6 +21,7 @@ from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, ExecutorLoad
 from storm_operator.core.plan_record import PlanState
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
 from storm_operator.loop_ports import PassReport
 from storm_operator.operator_metrics import ClusterMetrics
@@ -317,13 +318,26 @@ def test_a_cluster_that_cannot_be_seen_is_shown_as_it_was_with_its_age() -> None
 def test_files_that_are_not_followed_are_told_with_each_pass_until_they_are() -> None:
     page = page_scene()
     assert page.get("view")["refused"] == []
-    page.watcher.refused = lambda: ("bad.yaml: not valid YAML",)
+    page.watcher.refused = lambda: (Refusal("bad.yaml: not valid YAML"),)
     unseen(page.played, AdapterError("no Nimbus answers"))
     assert page.get("view")["refused"] == ["bad.yaml: not valid YAML"]
     assert "bad.yaml: not valid YAML" in json.loads(page.ask("topologies/bad/explanation").body)["message"]
     page.watcher.refused = tuple
     page.played.run(SPECS)
     assert page.get("view")["refused"] == []
+
+
+def test_who_asks_for_an_unknown_topology_is_told_of_the_files_that_may_describe_it_and_of_no_other() -> None:
+    page = page_scene()
+    page.watcher.refused = lambda: (
+        Refusal("a.yaml: not valid YAML"),
+        Refusal("late: the jar late.jar is not there", "late"),
+        Refusal("other.yaml: spec.priority is 'high'", "other"),
+    )
+    page.played.run(SPECS)
+    for asked in ("late", "late-3-1600000000"):
+        said = json.loads(page.ask(f"topologies/{asked}/explanation").body)["message"]
+        assert said.endswith(": there are words; a.yaml: not valid YAML; late: the jar late.jar is not there")
 
 
 def test_the_time_line_has_a_gap_where_the_cluster_could_not_be_seen() -> None:

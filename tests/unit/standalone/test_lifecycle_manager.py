@@ -13,6 +13,7 @@ import pytest
 from storm_operator.adapters.errors import SubmissionError
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.lifecycle import SUBMITTED_BY_OTHERS, RunningTopology
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource, TopologySpec
 from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
 from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, LifecycleManager, Progress, Stage
@@ -66,7 +67,7 @@ def test_topology_that_comes_back_is_tried_at_once_and_its_failure_said_anew(tmp
     manager.step(specs, 2.0)
     assert len(said) == 2
     assert manager.progress["words"].stage is Stage.FAILED
-    assert manager.failures() == (f"words: {manager.progress['words'].message}",)
+    assert manager.failures() == (Refusal(f"words: {manager.progress['words'].message}", "words"),)
     assert manager.retries["words"].failures == 1
 
 

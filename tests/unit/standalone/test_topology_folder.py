@@ -24,6 +24,10 @@ def write(path: Path, text: str, at: int) -> None:
     os.utime(path, (at, at))
 
 
+def sentences(folder: TopologyFolder) -> tuple[str, ...]:
+    return tuple(refusal.sentence for refusal in folder.refusals())
+
+
 def test_files_are_followed_and_mistakes_keep_the_last_good_spec(tmp_path: Path) -> None:
     said: list[str] = []
     folder = TopologyFolder(tmp_path, said.append)
@@ -73,7 +77,7 @@ def test_what_is_not_followed_as_it_stands_is_told_for_as_long_as_it_is_not(tmp_
     (tmp_path / "c.yaml").symlink_to(tmp_path / "nowhere")
     (tmp_path / "d.yaml").write_text("kind: [")
     folder.read()
-    link, broken, twin = folder.refusals()
+    link, broken, twin = sentences(folder)
     assert link == "c.yaml: the file that it links to is not there"
     assert broken.startswith("d.yaml: not valid YAML")
     assert twin == "b.yaml: topology 'words' is already described by a.yaml; b.yaml is ignored"
@@ -84,12 +88,32 @@ def test_what_is_not_followed_as_it_stands_is_told_for_as_long_as_it_is_not(tmp_
     write(tmp_path / "a.yaml", "kind: [", at=2)
     folder.read()
     folder.read()
-    (broken,) = folder.refusals()
+    (broken,) = sentences(folder)
     assert broken.endswith("; its last good version stays in use")
 
     write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=3)
     folder.read()
     assert folder.refusals() == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "topology"),
+    [
+        (GOOD.format(name="words", policy="nobody"), "words"),
+        (GOOD.format(name="small", policy="nobody").replace("adopt", "topologyName: Words, adopt"), "Words"),
+        (GOOD.format(name="5", policy="liu"), ""),
+        ("kind: [", ""),
+        ("[]", ""),
+    ],
+)
+def test_what_is_not_followed_has_the_name_of_its_topology_where_that_can_be_read(
+    text: str, topology: str, tmp_path: Path
+) -> None:
+    folder = TopologyFolder(tmp_path, lambda _: None)
+    write(tmp_path / "a.yaml", text, at=1)
+    folder.read()
+    (refusal,) = folder.refusals()
+    assert refusal.topology == topology
 
 
 def test_two_files_of_one_topology_are_not_both_believed(tmp_path: Path) -> None:
@@ -99,7 +123,7 @@ def test_two_files_of_one_topology_are_not_both_believed(tmp_path: Path) -> None
     folder = TopologyFolder(tmp_path, said.append)
     assert folder.read() == folder.read() == {}, "either may be the wrong one, with which what runs would be replaced"
     assert said == ["a.yaml, b.yaml: all describe topology 'words'; none is followed until one is left"]
-    assert folder.refusals() == tuple(said)
+    assert sentences(folder) == tuple(said)
     (tmp_path / "a.yaml").unlink()
     assert folder.read()["words"].scheduling.policy == "even"
     write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=2)
@@ -283,7 +307,7 @@ def test_folder_that_vanishes_loses_nothing(tmp_path: Path) -> None:
     inside.rmdir()
     assert set(folder.read()) == {"words"}
     assert "cannot be read" in said[0]
-    assert folder.refusals() == (said[0],)
+    assert sentences(folder) == (said[0],)
 
 
 def test_file_that_could_not_be_read_is_read_again_although_it_is_the_same(

@@ -1,0 +1,19 @@
+"""A StormTopology that is not carried out as it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storm_operator.core.model import name_of_topology
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why, in a sentence, and the name of the topology; empty where nobody can read which one it describes."""
+
+    sentence: str
+    topology: str = ""
+
+    def concerns(self, topology: str) -> bool:
+        """Whether it may be of that topology (a name, or an id of Storm's)."""
+        return self.topology in ("", topology, name_of_topology(topology))

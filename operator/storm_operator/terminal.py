@@ -53,6 +53,14 @@ def say_on_stdout(on_closed: Callable[[], None]) -> Say:
     return say
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A decision as it was last said: what tells it from another one, and the sentence."""
+
+    key: str
+    sentence: str
+
+
 @dataclass(slots=True)
 class TerminalListener:
     """Says each new decision and each step of a plan once."""
@@ -60,7 +68,8 @@ class TerminalListener:
     say: Say
     on_first_proposal: str = ""
     """Said after the first plan that waits for a person, if not empty."""
-    last_decisions: dict[tuple[str, ...], str] = field(default_factory=dict)
+    last_decisions: dict[tuple[str, ...], Said] = field(default_factory=dict)
+    """By topology ids: of those that the last pass decided about."""
     last_problems: tuple[str, ...] = ()
     last_forecasters: dict[str, str] = field(default_factory=dict)
     """By topology id: what was said of its forecasts."""
@@ -76,8 +85,9 @@ class TerminalListener:
             self.last_problems = problems
         self._say_forecasters(report)
         # What was said of those that this pass did not decide for is over: the same again is news.
-        present = {topology_ids for topology_ids, _ in report.decisions}
-        self.last_decisions = {ids: key for ids, key in self.last_decisions.items() if ids in present}
+        before, self.last_decisions = self.last_decisions, {}
+        standing = {said.sentence for said in before.values()}
+        now: set[str] = set()
         for topology_ids, decision in report.decisions:
             if isinstance(decision, Hold):
                 key, sentence = decision.reason.value, f"hold, {decision.reason.value}: {decision.message}"
@@ -87,10 +97,15 @@ class TerminalListener:
             else:
                 key, sentence = assignment_hash(decision.target), f"plan {decision.id}: {decision.reason}"
                 told = decision.id in self.last_words  # the pass is over: its record went before
-            if self.last_decisions.get(topology_ids) != key:
-                self.last_decisions[topology_ids] = key
-                if not told:
-                    self.say(sentence)
+            said = before.get(topology_ids)
+            if said is not None and said.key == key:
+                self.last_decisions[topology_ids] = said
+                continue
+            self.last_decisions[topology_ids] = Said(key, sentence)
+            # A group that is another one since a topology has joined it has not changed its mind by that.
+            if not told and sentence not in now and (said is not None or sentence not in standing):
+                self.say(sentence)
+            now.add(sentence)
 
     def _say_forecasters(self, report: PassReport) -> None:
         """Said when it changes, and not at all without a profile. Where nothing is forecast, nothing changes."""

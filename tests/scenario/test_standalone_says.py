@@ -7,8 +7,9 @@ from pathlib import Path
 from loop_scene import scene, with_mode
 from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.adapters.profile_file import ProfileFile
-from storm_operator.core.decision import Plan
+from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.settings import Mode
+from storm_operator.loop_ports import PassReport
 from storm_operator.terminal import KEPT_PLANS, TerminalListener
 
 
@@ -75,6 +76,26 @@ def test_each_outage_is_said_and_that_it_is_over() -> None:
     played.run(with_mode(Mode.OBSERVE))
     watched, out = "hold, ObserveOnly: mode is Observe: measured, not planned", "hold, ClusterUnreachable: "
     assert said == [watched, f"{out}ZooKeeper does not answer", watched, f"{out}ZooKeeper does not answer", watched]
+
+
+def test_a_hold_is_not_said_again_for_topologies_that_join_and_is_for_a_group_that_comes_back_to_it() -> None:
+    said = list[str]()
+    terminal = TerminalListener(said.append)
+    unmeasured = Hold(HoldReason.WARMING_UP, "no control period has been measured")
+    nothing_better = Hold(HoldReason.NO_CHANGE, "adaptive proposes the assignment in force")
+
+    def run(*decisions: tuple[tuple[str, ...], Hold]) -> None:
+        terminal.on_pass(PassReport(0.0, None, None, decisions))
+
+    run((("a-1-1",), unmeasured))
+    run((("a-1-1", "b-2-2"), unmeasured), (("c-3-3",), unmeasured))
+    assert said == ["hold, WarmingUp: no control period has been measured"]
+    run((("a-1-1", "b-2-2"), nothing_better), (("c-3-3",), unmeasured))
+    assert said[1:] == ["hold, NoChange: adaptive proposes the assignment in force"]
+    run((("a-1-1", "b-2-2"), unmeasured), (("c-3-3",), unmeasured))
+    assert said[2:] == ["hold, WarmingUp: no control period has been measured"]
+    run((("a-1-1", "b-2-2"), nothing_better), (("c-3-3",), nothing_better))
+    assert said[3:] == ["hold, NoChange: adaptive proposes the assignment in force"]
 
 
 def test_another_peer_in_the_way_is_said_too() -> None:

@@ -5,6 +5,8 @@ The agent runs beside every supervisor and must stay small: it must not pay for 
 
 from __future__ import annotations
 
+import sys
+
 from storm_operator.lazy_commands import LazyCommand, lazy_program
 
 PROGRAM = "storm-operator"
@@ -42,5 +44,10 @@ app = lazy_program(
 
 
 def main() -> None:
-    """The console script."""
+    """The console script.
+
+    Without stdout nothing is begun: what is opened next would have its number, and get what others write there.
+    """
+    if sys.stdout is None:
+        sys.exit(f"{PROGRAM}: stdout is closed: say where the output goes, as with > /dev/null")
     app()

@@ -47,6 +47,14 @@ def test_agent_does_not_import_numpy() -> None:
     assert not {"numpy", "scipy", "networkx"} & loaded
 
 
+@pytest.mark.parametrize("arguments", ["plan --snapshot examples/snapshots/wordcount.json", "agent", "--version"])
+def test_a_closed_stdout_is_a_sentence_for_every_command(arguments: str) -> None:
+    closed = f"exec '{sys.executable}' -m storm_operator {arguments} >&-"
+    done = subprocess.run(["sh", "-c", closed], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "storm-operator: stdout is closed: say where the output goes, as with > /dev/null\n"
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_can_be_imported(name: str) -> None:
     assert load_available(PROGRAM, name, COMMANDS[name]) is not None

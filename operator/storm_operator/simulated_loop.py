@@ -193,7 +193,7 @@ class SimulatedStage:
     def _point(self, snapshot: ClusterSnapshot, counted: Totals, seconds: float, decision: str) -> Point:
         per_second = 1.0 / max(seconds, 1e-9)
         cores = per_second / MS_PER_SECOND
-        is_complete = not snapshot.completeness.missing_executors
+        is_known = snapshot.traffic_is_known
         traffic, assignment = snapshot.traffic, snapshot.assignment
         topologies = {}
         for number, topology in enumerate(self.engine.topologies):
@@ -214,8 +214,8 @@ class SimulatedStage:
         return Point(
             at_seconds=snapshot.taken_at_seconds - EPOCH_SECONDS,
             topologies=topologies,
-            inter_supervisor_tuples_per_second=traffic.inter_supervisor(assignment) if is_complete else None,
-            inter_worker_tuples_per_second=traffic.inter_worker(assignment) if is_complete else None,
+            inter_supervisor_tuples_per_second=traffic.inter_supervisor(assignment) if is_known else None,
+            inter_worker_tuples_per_second=traffic.inter_worker(assignment) if is_known else None,
             supervisors_used=len(assignment.used_supervisors()),
             cpu_used_cores=float(counted.supervisor_cpu_ms.sum()) * cores,
             over_provided_cores=float(counted.over_provided_ms.sum()) * cores,

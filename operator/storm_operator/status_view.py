@@ -43,7 +43,7 @@ def status_view(
             *view.get("refused", ()),  # an operator of before says nothing of it
         )
     ]
-    parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view["traffic"])]
+    parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view)]
     parts += [*_plans(plans), Text(), _placement(view)]
     return Group(*parts)
 
@@ -132,11 +132,13 @@ def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:
     return Text.assemble((f"hold, {found['reason']}", style), f": {found['message']}")
 
 
-def _traffic(traffic: Document) -> Text:
+def _traffic(view: Document) -> Text:
+    traffic = view["traffic"]
     levels = ("in_worker", "between_workers", "between_supervisors")
     rates = {level: traffic[f"{level}_tuples_per_second"] for level in levels}
     if None in rates.values():
-        return Text("\nTuples/s: unknown, not all executors are measured")
+        why = "not all executors are measured" if view["workers"] else "no executor has a place"
+        return Text(f"\nTuples/s: unknown, {why}")
     total = sum(rates.values())
     words = [f"{level.replace('_', ' ')} {_figure(rate)} ({_share(rate, total)})" for level, rate in rates.items()]
     return Text(f"\nTuples/s: {', '.join(words)}")

@@ -121,6 +121,8 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
 
 def _traffic(topology: TopologyView) -> str:
     crossing, whole = topology.inter_supervisor_tuples_per_second, topology.tuples_per_second
+    if not topology.workers:
+        return "How many tuples/s cross supervisors is unknown: none of its executors has a place"
     if crossing is None or whole is None:
         return "How many tuples/s cross supervisors is unknown: not all of its executors are measured"
     share = f" ({100 * crossing / whole:.0f}%)" if whole > LEAST_PER_SECOND else ""

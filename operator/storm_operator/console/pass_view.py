@@ -76,6 +76,7 @@ def view_of_snapshot(
     Supervisors come by host: their ids tell people nothing. `hosts` by id are those of before, for whom Storm no longer
     sees.
     """
+    is_known, unknown = snapshot.traffic_is_known, snapshot.topologies_of_unknown_traffic()
     assignment = snapshot.assignment if assignment is None else assignment
     staying = {supervisor.id for supervisor in snapshot.supervisors}
     everywhere = _supervisors_in_use(snapshot, assignment, hosts or {})
@@ -96,8 +97,8 @@ def view_of_snapshot(
         supervisors=_supervisors(snapshot, workers, staying),
         workers=tuple(_worker(slot, held, positions, snapshot) for slot, held in workers.items()),
         executors=tuple(_executor(e, at, snapshot, given) for e, at in zip(executors, place, strict=True)),
-        topologies=_topologies(snapshot, assignment, given, managed),
-        traffic=traffic_view(snapshot, executors, place, [positions[slot.supervisor_id] for slot in workers]),
+        topologies=_topologies(snapshot, assignment, given, managed, unknown),
+        traffic=traffic_view(snapshot, executors, place, [positions[slot.supervisor_id] for slot in workers], is_known),
         decisions=(),
     )
 
@@ -184,12 +185,12 @@ def _executor(executor: Executor, worker: int | None, snapshot: ClusterSnapshot,
 
 
 def _topologies(
-    snapshot: ClusterSnapshot, assignment: Assignment, given: Given, managed: frozenset[str]
+    snapshot: ClusterSnapshot, assignment: Assignment, given: Given, managed: frozenset[str], unknown: frozenset[str]
 ) -> tuple[TopologyView, ...]:
     slots: dict[str, set[WorkerSlot]] = {}
     for executor, slot in assignment.slot_of.items():
         slots.setdefault(executor.topology_id, set()).add(slot)
-    rates = topology_rates(snapshot, assignment)
+    rates = topology_rates(snapshot, assignment, unknown)
     return tuple(
         _topology(topology, snapshot, slots.get(topology.id, set()), rates.get(topology.id), given, managed)
         for topology in snapshot.topologies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -19,9 +19,16 @@ NO_TRAFFIC = TrafficView(None, None, None, (), (), (), 0, 0)
 
 
 def traffic_view(
-    snapshot: ClusterSnapshot, executors: Sequence[Executor], worker_of: Sequence[int | None], supervisor_of: list[int]
+    snapshot: ClusterSnapshot,
+    executors: Sequence[Executor],
+    worker_of: Sequence[int | None],
+    supervisor_of: list[int],
+    is_known: bool,
 ) -> TrafficView:
-    """`worker_of` is each executor's worker by position, `supervisor_of` each worker's supervisor, likewise."""
+    """`worker_of` is each executor's worker by position, `supervisor_of` each worker's supervisor, likewise.
+
+    `is_known` tells whether there are sums.
+    """
     row = {executor: at for at, executor in enumerate(executors)}
     number = np.array([row.get(executor, NOWHERE) for executor in snapshot.traffic.executors], dtype=np.int64)
     worker = np.array([NOWHERE if at is None else at for at in worker_of] or [NOWHERE], dtype=np.int64)
@@ -39,11 +46,10 @@ def traffic_view(
         *_summed(a[between_workers], b[between_workers], rates[between_workers], len(worker_of) + 1), MOST_WORKER_FLOWS
     )
     crossing = placed & (here != there)
-    is_complete = not snapshot.completeness.missing_executors
     return TrafficView(
-        in_worker_tuples_per_second=float(rates[placed & (a == b)].sum()) if is_complete else None,
-        between_workers_tuples_per_second=float(rates[between_workers & ~crossing].sum()) if is_complete else None,
-        between_supervisors_tuples_per_second=float(rates[crossing].sum()) if is_complete else None,
+        in_worker_tuples_per_second=float(rates[placed & (a == b)].sum()) if is_known else None,
+        between_workers_tuples_per_second=float(rates[between_workers & ~crossing].sum()) if is_known else None,
+        between_supervisors_tuples_per_second=float(rates[crossing].sum()) if is_known else None,
         executor_flows=executor_flows,
         worker_flows=worker_flows,
         supervisor_flows=_supervisor_flows(snapshot, here[crossing], there[crossing], rates[crossing]),
@@ -52,15 +58,16 @@ def traffic_view(
     )
 
 
-def topology_rates(snapshot: ClusterSnapshot, assignment: Assignment) -> Mapping[str, tuple[float, float]]:
+def topology_rates(
+    snapshot: ClusterSnapshot, assignment: Assignment, unknown: Collection[str]
+) -> Mapping[str, tuple[float, float]]:
     """For each topology: tuples per second between its executors, and how many of them leave their supervisor.
 
-    Those that are not fully measured are left out.
+    Those whose traffic is `unknown` (ids) are left out.
     """
     totals: dict[str, tuple[float, float]] = {}
-    incomplete = snapshot.completeness.incomplete_topologies
     for topology in snapshot.topologies:
-        if topology.id not in incomplete:
+        if topology.id not in unknown:
             own = snapshot.traffic.within(topology.id)
             totals[topology.id] = own.total(), own.inter_supervisor(assignment)
     return totals

@@ -74,8 +74,8 @@ class TopologyView:
     """One running topology: where it is and how it fares. Latencies are complete latencies over the period.
 
     Tuples are those between its executors, and those of them that leave their supervisor; None where not all of its
-    placed executors are measured. Its spec may ask for CPU limits; it is held to them where limits are in force and
-    all agents beside its executors say that they hold those to them.
+    placed executors are measured, or none has a place. Its spec may ask for CPU limits; it is held to them where limits
+    are in force and all agents beside its executors say that they hold those to them.
     """
 
     id: str
@@ -124,8 +124,8 @@ class TrafficView:
     """All tuples per second by level (between workers: of one supervisor), and the heaviest flows; how many lighter
     ones are left out is said.
 
-    The levels are None where not all placed executors are measured; flows of executors and of workers are those that
-    were measured.
+    The levels are None where not all placed executors are measured, or none has a place; flows of executors and of
+    workers are those that were measured.
     """
 
     in_worker_tuples_per_second: float | None

@@ -218,7 +218,7 @@ def _point(number: int, view: PassView, is_measured: bool) -> PassPoint:
         between_workers_tuples_per_second=traffic.between_workers_tuples_per_second,
         between_supervisors_tuples_per_second=traffic.between_supervisors_tuples_per_second,
         supervisors_used=view.supervisors_used,
-        cpu_used_millicores=sum(known) if is_measured and len(known) == len(used) else None,
+        cpu_used_millicores=sum(known) if is_measured and known and len(known) == len(used) else None,
         topologies={
             one.id: TopologyPoint(one.acked_per_second, one.failed_per_second, one.latency_p50_ms, one.latency_p99_ms)
             if is_measured

@@ -33,7 +33,8 @@ def outcome_of(
     )
     own = snapshot.assignment.restricted_to(topology_ids)
     return Outcome(
-        inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(own) if known else None,
+        # Where none of them has a place there is nothing to measure.
+        inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(own) if known and own.slot_of else None,
         acked_per_second=sum(acked) if acked and len(acked) == len(topology_ids) else None,
         complete_latency_mean_ms=slowest.mean_ms if slowest else None,
         complete_latency_p50_ms=slowest.p50_ms if slowest else None,

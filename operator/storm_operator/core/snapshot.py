@@ -92,8 +92,8 @@ class Completeness:
 
     @property
     def known_age_seconds(self) -> float | None:
-        """`age_seconds`; None where executors are placed and of none anything was read."""
-        none_read = len(self.missing_executors) == self.expected_executors > 0 and not self.topology_age_seconds
+        """`age_seconds`; None where of no executor anything was read, also since none is placed."""
+        none_read = len(self.missing_executors) == self.expected_executors and not self.topology_age_seconds
         return None if none_read else self.age_seconds
 
     @property
@@ -145,6 +145,18 @@ class ClusterSnapshot:
             if supervisor.id == supervisor_id:
                 return supervisor
         raise KeyError(f"no supervisor {supervisor_id!r} in the snapshot")
+
+    @property
+    def traffic_is_known(self) -> bool:
+        """Whether sums over all that has a place are known. Where nothing has one nobody measures anything: that is
+        no zero."""
+        return bool(self.assignment.slot_of) and not self.completeness.missing_executors
+
+    def topologies_of_unknown_traffic(self) -> frozenset[str]:
+        """Ids of those with placed executors that are not fully measured, and of those without any place."""
+        placed = {executor.topology_id for executor in self.assignment.slot_of}
+        nowhere = frozenset(topology.id for topology in self.topologies if topology.id not in placed)
+        return self.completeness.incomplete_topologies | nowhere
 
     def incomplete_places(self) -> tuple[frozenset[str], ...]:
         """By topology that is not fully measured, the ids of the supervisors that it runs on.

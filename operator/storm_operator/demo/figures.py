@@ -40,7 +40,7 @@ def phase_figures(snapshot: ClusterSnapshot, window: MetricsWindow) -> PhaseFigu
     return PhaseFigures(
         latency=mixed_latency(window),
         inter_supervisor_tuples_per_second=(
-            None if snapshot.completeness.missing_executors else snapshot.traffic.inter_supervisor(snapshot.assignment)
+            snapshot.traffic.inter_supervisor(snapshot.assignment) if snapshot.traffic_is_known else None
         ),
         throughput_tuples_per_second=sum(known) if known and len(known) == len(acked) else None,
         failed_tuples=_failed_trees(snapshot, window) if failed_is_known else None,

@@ -92,13 +92,14 @@ def point_of(report: PassReport) -> Point:
     names = {topology.id: topology.name for topology in snapshot.topologies}
     hosts = {supervisor.id: supervisor.host for supervisor in snapshot.supervisors}
     latencies = {names[i]: rates.latency for i, rates in snapshot.rates.items()}
-    complete = not snapshot.completeness.missing_executors
     return Point(
         at_seconds=report.at_seconds,
         latency_p50_ms={name: latency.p50_ms if latency else None for name, latency in latencies.items()},
         latency_p99_ms={name: latency.p99_ms if latency else None for name, latency in latencies.items()},
         throughput_per_second={names[i]: rates.acked_per_second for i, rates in snapshot.rates.items()},
-        inter_supervisor_per_second=snapshot.traffic.inter_supervisor(snapshot.assignment) if complete else None,
+        inter_supervisor_per_second=(
+            snapshot.traffic.inter_supervisor(snapshot.assignment) if snapshot.traffic_is_known else None
+        ),
         cpu_millicores={hosts[i]: used for i, used in snapshot.supervisor_cpu_millicores.items() if i in hosts},
         supervisors_used=len(snapshot.assignment.used_supervisors()),
         decision=described(report),

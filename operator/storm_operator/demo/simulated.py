@@ -110,9 +110,7 @@ class SimulatedDemo:
         return PhaseFigures(
             latency=latency,
             inter_supervisor_tuples_per_second=(
-                None
-                if snapshot.completeness.missing_executors
-                else snapshot.traffic.inter_supervisor(snapshot.assignment)
+                snapshot.traffic.inter_supervisor(snapshot.assignment) if snapshot.traffic_is_known else None
             ),
             throughput_tuples_per_second=sum(known) if len(known) == len(acked) else None,
             failed_tuples=float(self.stage.engine.totals.failed.sum()) - failed,

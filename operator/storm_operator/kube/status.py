@@ -161,7 +161,7 @@ def _figures(view: TopologyView) -> dict[str, Any]:
     if rates is not None and rates.latency is not None:
         latency = {"p50Milliseconds": rates.latency.p50_ms, "p99Milliseconds": rates.latency.p99_ms}
         figures["latency"] = {name: round(value, 2) for name, value in latency.items()}
-    if all(e.topology_id != topology_id for e in snapshot.completeness.missing_executors):
+    if topology_id not in snapshot.topologies_of_unknown_traffic():
         crossing = snapshot.traffic.within(topology_id).inter_supervisor(snapshot.assignment)
         figures["interSupervisorTuplesPerSecond"] = round(crossing, 1)
     return figures

@@ -21,7 +21,7 @@ def topology_readings(
     snapshot: ClusterSnapshot, managed: Collection[str], namespace_of: Callable[[str], str]
 ) -> Iterator[Reading]:
     """`managed` are topology ids; `namespace_of` gives a topology's namespace by its name."""
-    traffic, incomplete = _traffic_by_level(snapshot), snapshot.completeness.incomplete_topologies
+    traffic, unknown = _traffic_by_level(snapshot), snapshot.topologies_of_unknown_traffic()
     for topology in _only(snapshot, managed):
         of_it = (topology.name,)
         slots = [snapshot.assignment.slot_of[e] for e in topology.executors if e in snapshot.assignment.slot_of]
@@ -29,7 +29,7 @@ def topology_readings(
         yield Reading("topology_executors", of_it, len(topology.executors))
         yield Reading("topology_workers", of_it, len(set(slots)))
         yield Reading("topology_supervisors", of_it, len({slot.supervisor_id for slot in slots}))
-        if topology.id not in incomplete:
+        if topology.id not in unknown:
             yield from _traffic(topology, traffic.get(topology.id, dict.fromkeys(LEVELS, 0.0)))
         yield from _rates(snapshot, topology)
 

@@ -16,10 +16,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from builders import supervisors
+from builders import snapshot, supervisors
 from console_scene import PageScene, page_scene, unseen
 from http_server import serving
-from loop_scene import SETTINGS, SPECS
+from loop_scene import SETTINGS, SPECS, WORDS
 from storm_operator import cli_status
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.cli import app
@@ -149,6 +149,15 @@ def test_traffic_that_is_not_all_measured_is_unknown() -> None:
     (row,) = [line.split() for line in lines if line.split()[:1] == ["words"] and "(" not in line]
     assert row[-1] == "unknown", "of its traffic that crosses"
     assert "Tuples/s: unknown, not all executors are measured" in lines
+
+
+def test_before_anything_has_a_place_status_says_so_and_tells_no_traffic_of_zero() -> None:
+    page = page_scene(passes=0)
+    page.watcher.on_pass(PassReport(1.0, snapshot((WORDS,), supervisors(3), {}), None, ()))
+    text = status_of(page)
+    assert "Tuples/s: unknown, no executor has a place" in text
+    (row,) = [line.split() for line in text.splitlines() if line.split()[:1] == ["words"] and "(" not in line]
+    assert row[-1] == "unknown", "of its traffic that crosses"
 
 
 def status_of(page: PageScene) -> str:

@@ -18,11 +18,14 @@ from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
 from storm_operator.console.views import ExecutorView, PassView, TrafficView
 from storm_operator.console.watcher import KEPT_PLANS, Watcher
 from storm_operator.core.agent_enforcement import AgentEnforcement
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, ExecutorLoad
+from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
+from storm_operator.demo.recorder import point_of
 from storm_operator.loop_ports import PassReport
 from storm_operator.operator_metrics import ClusterMetrics
 from storm_operator.operator_metrics.durations import Durations
@@ -163,12 +166,37 @@ def test_the_age_of_what_nobody_read_is_unknown() -> None:
     partly, wholly = (
         snapshot((WORDS,), MACHINES, SPREAD, missing=missing) for missing in (WORDS.executors[:1], WORDS.executors)
     )
+    nowhere = snapshot((WORDS,), MACHINES, {})
     assert view_of_snapshot(partly, Given()).age_seconds == 0.0
     assert view_of_snapshot(wholly, Given()).age_seconds is None
-    for picture, is_told in ((partly, True), (wholly, False)):
+    assert view_of_snapshot(nowhere, Given()).age_seconds is None
+    for picture, is_told in ((partly, True), (wholly, False), (nowhere, False)):
         told = ClusterMetrics("nimbus:6627", Durations())
         told.on_pass(PassReport(1.0, picture, None, ()))
         assert ("metrics_age_seconds" in {one.metric for one in told.readings()}) is is_told
+
+
+def test_before_anything_has_a_place_its_traffic_is_unknown_and_not_zero() -> None:
+    nowhere = snapshot((WORDS,), MACHINES, {})
+    for view in (view_of_snapshot(nowhere, Given()), view_of_snapshot(nowhere, Given(), assignment=Assignment(SPREAD))):
+        assert view.traffic.between_supervisors_tuples_per_second is view.traffic.in_worker_tuples_per_second is None
+        assert view.topologies[0].tuples_per_second is view.topologies[0].inter_supervisor_tuples_per_second is None
+    told = ClusterMetrics("nimbus:6627", Durations())
+    told.on_pass(PassReport(1.0, nowhere, None, (((WORDS.id,), Hold(HoldReason.WARMING_UP, "unmeasured")),)))
+    measured = {one.metric for one in told.readings()}
+    assert "topology_executors" in measured
+    assert "traffic_tuples_per_second" not in measured
+    assert outcome_of(nowhere, (WORDS.id,)).inter_supervisor_tuples_per_second is None
+    assert point_of(PassReport(1.0, nowhere, None, ())).inter_supervisor_per_second is None
+
+
+def test_a_topology_without_any_place_leaves_the_traffic_of_others_known() -> None:
+    other = chain_topology("other", ("spout", 1), ("bolt", 1))
+    picture = snapshot((WORDS, other), MACHINES, SPREAD, rates=even_traffic(WORDS, RATE))
+    view = view_of_snapshot(picture, Given())
+    known = {one.id: one.tuples_per_second for one in view.topologies}
+    assert known == {"words": pytest.approx(2 * RATE), "other": None}
+    assert sum(levels_of(view.traffic).values()) == pytest.approx(2 * RATE)
 
 
 def test_before_the_first_pass_nothing_is_known() -> None:

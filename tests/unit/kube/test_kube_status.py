@@ -336,6 +336,10 @@ class TestFigures:
     def test_traffic_is_absent_while_executors_are_not_measured(self) -> None:
         assert status_of(view(snapshot=picture(missing=True)))["interSupervisorTuplesPerSecond"] is None
 
+    def test_traffic_is_absent_while_no_executor_has_a_place(self) -> None:
+        nowhere = replace(picture(), assignment=Assignment({}))
+        assert status_of(view(snapshot=nowhere))["interSupervisorTuplesPerSecond"] is None
+
     def test_are_absent_while_nothing_runs(self) -> None:
         status = status_of(view(progress=Progress(Stage.SUBMITTING)))
         assert status["latency"] is None

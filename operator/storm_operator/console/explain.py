@@ -102,13 +102,8 @@ def _headline(decision: DecisionView | None) -> str:
 
 
 def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
-    sentences = [
-        f"{figure(topology.acked_per_second)} tuples/s acked, {figure(topology.failed_per_second)} failed; complete "
-        f"latency p50 {figure(topology.latency_p50_ms)} ms, p99 {figure(topology.latency_p99_ms)} ms.",
-        f"{_traffic(topology)}; {count(topology.executors, 'executor')} in "
-        f"{count(topology.workers, 'worker')} on {count(topology.supervisors, 'supervisor')}.",
-        *_cpu(topology, view),
-    ]
+    own = [executor for executor in view.executors if executor.topology == topology.id]
+    sentences = [*_figures(topology, own), *_cpu(topology, view, own)]
     if view.completeness < 1.0:
         whole = math.floor(100 * view.completeness + ROUNDING)  # never up: where one is missing it is not 100%
         sentences.append(f"Only {whole}% of all executors of the cluster have measurements.")
@@ -119,25 +114,56 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def _figures(topology: TopologyView, own: Sequence[ExecutorView]) -> tuple[str, ...]:
+    """What it does and where it runs; of one of which nothing is known, that instead of a list of what."""
+    executors = count(topology.executors, "executor")
+    places = f"{executors} in {count(topology.workers, 'worker')} on {count(topology.supervisors, 'supervisor')}"
+    if not topology.workers:
+        return (f"None of its {executors} has a place yet: there is nothing to measure.",)
+    if _is_unmeasured(topology, own):
+        return (f"Nothing of it was measured in this period; {places}.",)
+    latency = "unknown"
+    if topology.latency_p50_ms is not None or topology.latency_p99_ms is not None:
+        latency = f"p50 {figure(topology.latency_p50_ms)} ms, p99 {figure(topology.latency_p99_ms)} ms"
+    return (
+        f"{figure(topology.acked_per_second)} tuples/s acked, {figure(topology.failed_per_second)} failed; complete "
+        f"latency {latency}.",
+        f"{_traffic(topology)}; {places}.",
+    )
+
+
+def _is_unmeasured(topology: TopologyView, own: Sequence[ExecutorView]) -> bool:
+    figures = (
+        topology.acked_per_second,
+        topology.failed_per_second,
+        topology.latency_p50_ms,
+        topology.tuples_per_second,
+        *(one.cpu_used_millicores for one in own),
+    )
+    return all(value is None for value in figures)
+
+
 def _traffic(topology: TopologyView) -> str:
     crossing, whole = topology.inter_supervisor_tuples_per_second, topology.tuples_per_second
-    if not topology.workers:
-        return "How many tuples/s cross supervisors is unknown: none of its executors has a place"
     if crossing is None or whole is None:
         return "How many tuples/s cross supervisors is unknown: not all of its executors are measured"
     share = f" ({100 * crossing / whole:.0f}%)" if whole > LEAST_PER_SECOND else ""
     return f"{figure(crossing)} of {figure(whole)} tuples/s between executors cross supervisors{share}"
 
 
-def _cpu(topology: TopologyView, view: PassView) -> tuple[str, ...]:
-    """What its executors use and may use, and the supervisors of it that are nearest to full."""
-    own = [executor for executor in view.executors if executor.topology == topology.id]
-    used = figure(total([one.cpu_used_millicores for one in own]))
+def _cpu(topology: TopologyView, view: PassView, own: Sequence[ExecutorView]) -> tuple[str, ...]:
+    """What its executors use and may use, as far as either is known, and the supervisors of it that are nearest to
+    full."""
+    used = total([one.cpu_used_millicores for one in own])
     if topology.is_held_to_limits:
-        bound = f"are held to {figure(total([one.limit_millicores for one in own]))}"
+        most = total([one.limit_millicores for one in own])
+        bound = f"are held to {figure(most)}"
     else:
-        bound = f"would get {figure(total([one.demand_millicores for one in own]))} as CPU limits"
-    sentences = [f"Its executors use {used} millicores and {bound}{_tightest(own)}."]
+        most = total([one.demand_millicores for one in own])
+        bound = f"would get {figure(most)} as CPU limits"
+    sentences = []
+    if used is not None or most is not None:
+        sentences.append(f"Its executors use {figure(used)} millicores and {bound}{_tightest(own)}.")
     if topology.asks_for_limits and not topology.is_held_to_limits:
         sentences.append("They are not all held to the CPU limits that are asked for.")
     places = {view.workers[one.worker].supervisor for one in own if one.worker is not None}
@@ -257,18 +283,28 @@ def _last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
     sentences = [f"{plan.id} ({plan.state}): {plan.reason}."]
     if plan.message:
         sentences.append(f"{plan.message[:1].upper()}{plan.message[1:]}.")
-    before, predicted, after = plan.measured_before, plan.predicted_after, plan.measured_after
-    sentences.append(
-        f"Between supervisors: {figure(before.inter_supervisor_tuples_per_second)} tuples/s before, "
-        f"{figure(predicted.inter_supervisor_tuples_per_second if predicted else None)} predicted, "
-        f"{figure(after.inter_supervisor_tuples_per_second if after else None)} measured after."
+    return (*sentences, *_traffic_of_plan(plan), *_latency_of_plan(plan))
+
+
+def _traffic_of_plan(plan: PlanView) -> tuple[str, ...]:
+    """Nothing of a plan of which no figure is known; what comes after it is told once it was measured."""
+    before = plan.measured_before.inter_supervisor_tuples_per_second
+    predicted = plan.predicted_after.inter_supervisor_tuples_per_second if plan.predicted_after else None
+    after = plan.measured_after.inter_supervisor_tuples_per_second if plan.measured_after else None
+    if before is predicted is after is None:
+        return ()
+    measured = f", {figure(after)} measured after" if plan.measured_after else ""
+    return (f"Between supervisors: {figure(before)} tuples/s before, {figure(predicted)} predicted{measured}.",)
+
+
+def _latency_of_plan(plan: PlanView) -> tuple[str, ...]:
+    before, after = plan.measured_before, plan.measured_after
+    if after is None or before.complete_latency_p50_ms is after.complete_latency_p50_ms is None:
+        return ()
+    return (
+        f"Latency p50 {figure(before.complete_latency_p50_ms)} -> {figure(after.complete_latency_p50_ms)} ms, "
+        f"p99 {figure(before.complete_latency_p99_ms)} -> {figure(after.complete_latency_p99_ms)} ms.",
     )
-    if after is not None:
-        sentences.append(
-            f"Latency p50 {figure(before.complete_latency_p50_ms)} -> {figure(after.complete_latency_p50_ms)} ms, "
-            f"p99 {figure(before.complete_latency_p99_ms)} -> {figure(after.complete_latency_p99_ms)} ms."
-        )
-    return tuple(sentences)
 
 
 def figure(value: float | None) -> str:

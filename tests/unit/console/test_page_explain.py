@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from builders import snapshot, supervisors
 from console_scene import page_scene
-from loop_scene import with_mode
+from loop_scene import SPREAD, WORDS, with_mode
 from storm_operator.console.explain import explain_topology, figure
 from storm_operator.console.hold_rules import HOLD_RULES
 from storm_operator.console.views import DecisionView
 from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.parallelism import HeldResize
-from storm_operator.core.plan_record import PlanState
+from storm_operator.core.plan_record import Outcome, PlanState
 from storm_operator.core.settings import Mode
+from storm_operator.loop_ports import PassReport
 
 
 @pytest.mark.parametrize("reason", list(HoldReason))
@@ -85,6 +89,41 @@ def test_what_is_missing_is_named() -> None:
     unknown = "How many tuples/s cross supervisors is unknown: not all of its executors are measured; 5 executors in "
     assert measured[1].startswith(unknown)
     assert found["headline"].startswith("Hold (MetricsIncomplete)")
+
+
+def measured_of(*, slots: Mapping[Executor, WorkerSlot], missing: tuple[Executor, ...] = ()) -> tuple[str, ...]:
+    page = page_scene(passes=0)
+    picture = snapshot((WORDS,), supervisors(3), slots, missing=missing, problems=("agent s1 is silent",))
+    page.watcher.on_pass(PassReport(1.0, picture, None, ()))
+    found = page.watcher.seen.explain("words")
+    assert found is not None
+    assert "unknown" not in str(found)
+    return found.parts[0].sentences
+
+
+def test_before_anything_is_measured_that_is_one_sentence_and_no_list_of_what_is_unknown() -> None:
+    assert measured_of(slots={}) == (
+        "None of its 5 executors has a place yet: there is nothing to measure.",
+        "Agent s1 is silent.",
+    )
+    assert measured_of(slots=SPREAD, missing=WORDS.executors) == (
+        "Nothing of it was measured in this period; 5 executors in 5 workers on 3 supervisors.",
+        "Only 0% of all executors of the cluster have measurements.",
+        "Agent s1 is silent.",
+    )
+
+
+def test_a_plan_of_which_no_figure_is_known_is_told_without_rows_of_unknowns() -> None:
+    seen = page_scene(passes=1).watcher.seen
+    (plan,) = seen.plan_views()
+    nothing = Outcome(None, None, None, None, None)
+    blind = replace(plan, measured_before=nothing, predicted_after=None, measured_after=nothing)
+    found = explain_topology("words", seen.view, (), (blind,))
+    assert found is not None
+    assert "unknown" not in " ".join(found.parts[-1].sentences)
+    asked = explain_topology("words", seen.view, (), (replace(plan, measured_after=None),))
+    assert asked is not None
+    assert asked.parts[-1].sentences[-1].endswith(" predicted.")
 
 
 @pytest.mark.parametrize(("missing", "of", "percent"), [(5, 2000, 99), (1, 5, 80), (71, 100, 29), (2000, 2000, 0)])

@@ -15,6 +15,7 @@ from storm_operator.core.model import WorkerSlot
 from storm_operator.core.placement.optimal import Gap
 from storm_operator.core.plan_json import plan_to_json
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.wording import figure
 
 VERSION = 1
 
@@ -84,20 +85,14 @@ def _figures_table(before: Prediction, after: Prediction) -> Table:
     table.add_column("now", justify="right")
     table.add_column("then", justify="right")
     for name, caption in FIGURES.items():
-        table.add_row(caption, _figure(getattr(before, name)), _figure(getattr(after, name)))
+        table.add_row(caption, figure(getattr(before, name)), figure(getattr(after, name)))
     return table
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value:,.1f}".removesuffix(".0")
 
 
 def _gap_sentence(gap: Gap) -> str:
     costs = (
-        f"It is of cost with restarts, {_figure(gap.cost)} tuple-ms/s; without the {_figure(gap.restart_cost)} that "
-        f"these make, spread over expectedLifeSeconds, the proposal costs {_figure(gap.cost - gap.restart_cost)}. "
+        f"It is of cost with restarts, {figure(gap.cost)} tuple-ms/s; without the {figure(gap.restart_cost)} that "
+        f"these make, spread over expectedLifeSeconds, the proposal costs {figure(gap.cost - gap.restart_cost)}. "
         "CPU counts in it by what executors may come to need, in the table by what they need now."
     )
     percent = "unknown: the best found costs 0" if gap.percent is None else f"{gap.percent:.2f}%"

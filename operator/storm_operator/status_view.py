@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from storm_operator.core.wording import counted
+from storm_operator.core.wording import counted, figure
 
 Document = Mapping[str, Any]
 
@@ -92,8 +92,8 @@ def _topologies(view: Document) -> Table:
             one["name"],
             str(one["workers"]),
             str(one["supervisors"]),
-            *(_figure(one[name]) for name in ("latency_p50_ms", "latency_p99_ms", "acked_per_second")),
-            _figure(one["failed_per_second"]),
+            *(figure(one[name]) for name in ("latency_p50_ms", "latency_p99_ms", "acked_per_second")),
+            figure(one["failed_per_second"]),
             _share(one["inter_supervisor_tuples_per_second"], one["tuples_per_second"]),
         )
     return table
@@ -140,7 +140,7 @@ def _traffic(view: Document) -> Text:
         why = "not all executors are measured" if view["workers"] else "no executor has a place"
         return Text(f"\nTuples/s: unknown, {why}")
     total = sum(rates.values())
-    words = [f"{level.replace('_', ' ')} {_figure(rate)} ({_share(rate, total)})" for level, rate in rates.items()]
+    words = [f"{level.replace('_', ' ')} {figure(rate)} ({_share(rate, total)})" for level, rate in rates.items()]
     return Text(f"\nTuples/s: {', '.join(words)}")
 
 
@@ -216,19 +216,13 @@ def _bar(supervisor: Document) -> RenderableType:
 
 
 def _cpu(supervisor: Document) -> str:
-    return f"{_figure(supervisor['cpu_used_millicores'])} of {_figure(supervisor['cpu_capacity_millicores'])} m"
+    return f"{figure(supervisor['cpu_used_millicores'])} of {figure(supervisor['cpu_capacity_millicores'])} m"
 
 
 def _share(part: float | None, whole: float | None) -> str:
     if part is None or whole is None:
         return "unknown"
     return f"{100 * part / whole:.0f}%" if whole > 0.0 else "-"
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value:,.0f}" if abs(value) >= 100.0 or value == int(value) else f"{value:,.1f}"
 
 
 def _time(seconds: float) -> str:

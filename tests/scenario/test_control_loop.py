@@ -300,7 +300,7 @@ def test_plan_that_doubles_latency_is_rolled_back_where_one_executor_never_has_m
     bad = played.loop.memory.records[0]
     assert (bad.state, bad.message) == (
         PlanState.ROLLED_BACK,
-        "median complete latency 40.0 ms, at most 8.0 ms expected",
+        "median complete latency 40 ms, at most 8 ms expected",
     )
     assert played.cluster.assignment.slot_of == SPREAD
 
@@ -491,7 +491,7 @@ def test_plan_that_made_things_worse_is_not_taken_back_to_a_supervisor_that_has_
         played.run()
     assert last_state(played) is PlanState.EXPIRED
     assert played.loop.memory.records[-1].message == (
-        "median complete latency 40.0 ms, at most 8.0 ms expected; it cannot be taken back: "
+        "median complete latency 40 ms, at most 8 ms expected; it cannot be taken back: "
         f"it would lead to {left[0]}, where nothing can run any more"
     )
     assert played.cluster.assignment.slot_of == gathered

@@ -526,7 +526,7 @@ def test_way_back_from_a_plan_that_made_things_worse_waits_where_all_plans_do(
     assert (told(played, back).rollback_of, told(played, back).message) == (worse.id, words)
     assert told(played, worse.id).state is PlanState.EXPIRED
     assert told(played, worse.id).message.endswith(
-        f"40.0 ms, at most 8.0 ms expected; plan {back} takes it back once somebody approves it: {words}"
+        f"40 ms, at most 8 ms expected; plan {back} takes it back once somebody approves it: {words}"
     )
     played.loop.desk.approve(back, "somebody")
     for _ in range(5):

@@ -1,10 +1,10 @@
-"""How messages put lists that may be long."""
+"""How messages put figures, and lists that may be long."""
 
 from __future__ import annotations
 
 import pytest
 
-from storm_operator.core.wording import first_of
+from storm_operator.core.wording import counted, figure, first_of
 
 LETTERS = tuple("abcdefgh")
 
@@ -20,3 +20,25 @@ LETTERS = tuple("abcdefgh")
 )
 def test_first_are_named_and_the_others_counted(names: tuple[str, ...], separator: str, said: str) -> None:
     assert first_of(names, separator) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "unknown"),
+        (0.0, "0"),
+        (0, "0"),
+        (0.04, "0"),
+        (5.04, "5"),
+        (96.4, "96.4"),
+        (99.96, "100"),
+        (1508.3, "1,508"),
+        (-1508.3, "-1,508"),
+    ],
+)
+def test_figures_are_as_the_page_has_them(value: float | None, said: str) -> None:
+    assert figure(value) == said
+
+
+def test_what_is_counted_has_its_plural() -> None:
+    assert [counted(number, "executor") for number in (0, 1, 2000)] == ["0 executors", "1 executor", "2,000 executors"]

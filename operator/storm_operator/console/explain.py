@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from storm_operator.console.hold_rules import HOLD_RULES
+from storm_operator.console.last_plan import last_plan
 from storm_operator.console.load_view import LoadView
 from storm_operator.console.plan_view import PlanView
 from storm_operator.console.views import DecisionView, ExecutorView, PassView, TopologyView
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.parallelism import HeldResize
+from storm_operator.core.wording import counted, figure
 
 MOST_NAMED = 3
 LEAST_PER_SECOND = 1e-6
@@ -76,7 +78,7 @@ def explain_topology(
         Part("Rule that decided", _rule(decision, own_plans)),
         Part("What would change it", _change(decision)),
         Part("Number of executors", _number_of_executors(found, held)),
-        Part("Last plan", _last_plan(own_plans)),
+        Part("Last plan", last_plan(own_plans)),
     )
     filled = tuple(part for part in parts if part.sentences)
     return Explanation(
@@ -116,8 +118,8 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
 
 def _figures(topology: TopologyView, own: Sequence[ExecutorView]) -> tuple[str, ...]:
     """What it does and where it runs; of one of which nothing is known, that instead of a list of what."""
-    executors = count(topology.executors, "executor")
-    places = f"{executors} in {count(topology.workers, 'worker')} on {count(topology.supervisors, 'supervisor')}"
+    executors = counted(topology.executors, "executor")
+    places = f"{executors} in {counted(topology.workers, 'worker')} on {counted(topology.supervisors, 'supervisor')}"
     if not topology.workers:
         return (f"None of its {executors} has a place yet: there is nothing to measure.",)
     if _is_unmeasured(topology, own):
@@ -172,7 +174,9 @@ def _cpu(topology: TopologyView, view: PassView, own: Sequence[ExecutorView]) ->
         one = view.supervisors[place]
         if one.cpu_used_millicores is not None and one.cpu_capacity_millicores:
             percent = 100 * one.cpu_used_millicores / one.cpu_capacity_millicores
-            filled.append((-percent, f"{one.host} uses {percent:.0f}% of {one.cpu_capacity_millicores:.0f} millicores"))
+            filled.append(
+                (-percent, f"{one.host} uses {percent:.0f}% of {figure(one.cpu_capacity_millicores)} millicores")
+            )
     if filled:
         sentences.append("; ".join(words for _, words in sorted(filled)[:MOST_NAMED]) + ".")
     return tuple(sentences)
@@ -274,49 +278,6 @@ def _number_of_executors(topology: TopologyView, held: HeldResize | None) -> tup
 
 def held_view(held: HeldResize) -> HeldResizeView:
     return HeldResizeView(dict(sorted(held.executors.items())), held.hold.reason.value, held.message)
-
-
-def _last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
-    if not plans:
-        return ("None since the operator started.",)
-    plan = plans[0]
-    sentences = [f"{plan.id} ({plan.state}): {plan.reason}."]
-    if plan.message:
-        sentences.append(f"{plan.message[:1].upper()}{plan.message[1:]}.")
-    return (*sentences, *_traffic_of_plan(plan), *_latency_of_plan(plan))
-
-
-def _traffic_of_plan(plan: PlanView) -> tuple[str, ...]:
-    """Nothing of a plan of which no figure is known; what comes after it is told once it was measured."""
-    before = plan.measured_before.inter_supervisor_tuples_per_second
-    predicted = plan.predicted_after.inter_supervisor_tuples_per_second if plan.predicted_after else None
-    after = plan.measured_after.inter_supervisor_tuples_per_second if plan.measured_after else None
-    if before is predicted is after is None:
-        return ()
-    measured = f", {figure(after)} measured after" if plan.measured_after else ""
-    return (f"Between supervisors: {figure(before)} tuples/s before, {figure(predicted)} predicted{measured}.",)
-
-
-def _latency_of_plan(plan: PlanView) -> tuple[str, ...]:
-    before, after = plan.measured_before, plan.measured_after
-    if after is None or before.complete_latency_p50_ms is after.complete_latency_p50_ms is None:
-        return ()
-    return (
-        f"Latency p50 {figure(before.complete_latency_p50_ms)} -> {figure(after.complete_latency_p50_ms)} ms, "
-        f"p99 {figure(before.complete_latency_p99_ms)} -> {figure(after.complete_latency_p99_ms)} ms.",
-    )
-
-
-def figure(value: float | None) -> str:
-    """For people: whole above a hundred, one digit below; `unknown` for None."""
-    if value is None:
-        return "unknown"
-    return f"{value:,.0f}" if abs(value) >= 100.0 or value == int(value) else f"{value:,.1f}"
-
-
-def count(number: int, noun: str) -> str:
-    """E.g. `3 workers`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def total(values: Sequence[float | None]) -> float | None:

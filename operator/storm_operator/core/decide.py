@@ -23,7 +23,7 @@ from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.shortage import Shortage, find_shortage
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import counted
+from storm_operator.core.wording import counted, figure
 
 __all__ = ["DecisionMemory", "assignment_hash", "decide", "in_excluded_window"]
 
@@ -261,25 +261,25 @@ def _reason(change: ProposedChange) -> str:
     parts = [
         change.trouble.what if change.trouble else f"cost {_cost_change(change)}",
         change.what_moves,
-        f"inter-supervisor traffic {before.inter_supervisor_tuples_per_second:.0f} -> "
-        f"{after.inter_supervisor_tuples_per_second:.0f} tuples/s",
+        f"inter-supervisor traffic {figure(before.inter_supervisor_tuples_per_second)} -> "
+        f"{figure(after.inter_supervisor_tuples_per_second)} tuples/s",
     ]
     if before.supervisors_used != after.supervisors_used:
         parts.append(f"supervisors in use {before.supervisors_used} -> {after.supervisors_used}")
     beyond_threads = change.beyond_threads_millicores
     if change.overloaded_millicores > beyond_threads:
         without_room = change.overloaded_millicores - beyond_threads
-        parts.append(f"{without_room:.0f} millicores of CPU find no room on any supervisor")
+        parts.append(f"{without_room:,.0f} millicores of CPU find no room on any supervisor")
     if beyond_threads > 0.0:
-        parts.append(f"{beyond_threads:.0f} millicores of CPU are more than executors' threads can use")
+        parts.append(f"{beyond_threads:,.0f} millicores of CPU are more than executors' threads can use")
     if change.overfull_megabytes > 0.0:
-        parts.append(f"{change.overfull_megabytes:.0f} MB of declared memory find no room on any supervisor")
+        parts.append(f"{change.overfull_megabytes:,.0f} MB of declared memory find no room on any supervisor")
     if change.payback_seconds is not None:
         parts.append(f"pays back in {change.payback_seconds:.0f} s")
     return "; ".join(parts)
 
 
 def _cost_change(change: ProposedChange) -> str:
-    """E.g. `900.0 -> 300.0 tuple-ms/s (-67%)`."""
+    """E.g. `900 -> 300 tuple-ms/s (-67%)`."""
     cost = change.running_cost
-    return f"{cost:.1f} -> {cost - change.saved_cost:.1f} tuple-ms/s ({-change.gain_percent:+.0f}%)"
+    return f"{figure(cost)} -> {figure(cost - change.saved_cost)} tuple-ms/s ({-change.gain_percent:+.0f}%)"

@@ -256,7 +256,7 @@ def _relieved_memory(in_force: SeenAssignment, then: SeenAssignment) -> Trouble 
     if then.overfull_megabytes >= in_force.overfull_megabytes:
         return None
     megabytes = in_force.overfull_megabytes
-    what = f"{megabytes:.0f} MB of declared memory more than supervisors have"
+    what = f"{megabytes:,.0f} MB of declared memory more than supervisors have"
     return Trouble(what, PlanCause.MEMORY, is_urgent=False)
 
 
@@ -277,7 +277,9 @@ def _relieved_rise(
     if not found:
         return None
     beyond, host, usable = max(found)
-    what = f"supervisor {host} will need {usable + beyond:.0f} millicores as its load rises, {usable:.0f} may be filled"
+    what = (
+        f"supervisor {host} will need {usable + beyond:,.0f} millicores as its load rises, {usable:,.0f} may be filled"
+    )
     return Trouble(what, PlanCause.COMING_OVERLOAD, is_urgent=False)
 
 
@@ -290,12 +292,14 @@ def _overload_of(
     used = snapshot.supervisor_cpu_millicores.get(supervisor.id, 0.0)
     usable = capacity * settings.scheduling.headroom_fraction
     if need > capacity:
-        what = f"supervisor {supervisor.host} needs {need:.0f} of {capacity:.0f} millicores"
+        what = f"supervisor {supervisor.host} needs {need:,.0f} of {capacity:,.0f} millicores"
         return Trouble(what, PlanCause.OVERLOAD, is_urgent=True)
     if is_busy(supervisor, snapshot):
-        what = f"supervisor {supervisor.host} uses {used:.0f} of {capacity:.0f} millicores"
+        what = f"supervisor {supervisor.host} uses {used:,.0f} of {capacity:,.0f} millicores"
         return Trouble(what, PlanCause.OVERLOAD, is_urgent=True)
     if need > usable:
-        what = f"supervisor {supervisor.host} needs {need:.0f} millicores, {usable:.0f} of {capacity:.0f} may be filled"
+        what = (
+            f"supervisor {supervisor.host} needs {need:,.0f} millicores, {usable:,.0f} of {capacity:,.0f} may be filled"
+        )
         return Trouble(what, PlanCause.LITTLE_HEADROOM, is_urgent=False)
     return None

@@ -37,11 +37,11 @@ class Shortage:
     def in_words(self, snapshot: ClusterSnapshot) -> str:
         """E.g. `2 supervisors lack 460 millicores of CPU (90% may be filled); short, lowest priority first: ...`."""
         many = "1 supervisor lacks" if self.supervisors == 1 else f"{self.supervisors} supervisors lack"
-        short = [f"{snapshot.topology(i).name} by {part:.0f}" for i, part in self.lacking.items()]
+        short = [f"{snapshot.topology(i).name} by {part:,.0f}" for i, part in self.lacking.items()]
         more = f" and {len(short) - NAMED_TOPOLOGIES} more" if len(short) > NAMED_TOPOLOGIES else ""
         missing, filled = math.fsum(self.lacking.values()), 100.0 * self.filled_fraction
         return (
-            f"{many} {missing:.0f} millicores of CPU ({filled:.0f}% may be filled); "
+            f"{many} {missing:,.0f} millicores of CPU ({filled:.0f}% may be filled); "
             f"short, lowest priority first: {', '.join(short[:NAMED_TOPOLOGIES])}{more}"
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from storm_operator.core.decision import Plan, PlanCause
 from storm_operator.core.plan_record import Outcome, PlanRecord
+from storm_operator.core.wording import figure
 
 LATENCY_NOISE_MS = 2.0
 """Differences of median latency below this are noise of scheduling and sampling, never a reason to roll back."""
@@ -52,7 +53,7 @@ def why_no_verdict(record: PlanRecord, measured: Outcome) -> str:
     if still is None:
         return "its figures are unknown"
     if still == 0.0:
-        return f"no tuple is {_load_is(before)} any more, {_figure(load)} a second were before"
+        return f"no tuple is {_load_is(before)} any more, {figure(load)} a second were before"
     latency_counts = before.complete_latency_p50_ms is not None and not relieves_overload(record.plan)
     if latency_counts and measured.complete_latency_p50_ms is None:
         return "its complete latency is unknown, and was known before"
@@ -98,7 +99,7 @@ def _traffic_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
     expected = max(before, record.plan.after.inter_supervisor_tuples_per_second) * growth
     if after <= expected * margin + TRAFFIC_NOISE_TUPLES_PER_SECOND:
         return None
-    return f"inter-supervisor traffic {after:.0f} tuples/s, at most {expected:.0f} expected"
+    return f"inter-supervisor traffic {figure(after)} tuples/s, at most {figure(expected)} expected"
 
 
 def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
@@ -111,7 +112,7 @@ def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
     expected = before + _predicted_rise_ms(record.plan)
     if after <= expected * margin + LATENCY_NOISE_MS:
         return None
-    return f"median complete latency {after:.1f} ms, at most {expected:.1f} ms expected"
+    return f"median complete latency {figure(after)} ms, at most {figure(expected)} ms expected"
 
 
 def _predicted_rise_ms(plan: Plan) -> float:
@@ -192,7 +193,7 @@ def _praise(before: Outcome, after: Outcome) -> str:
             ("wait in queues", before.waiting_ms, after.waiting_ms, " ms"),
         )
     parts = [
-        f"{name} {_figure(old)} -> {_figure(new)}{unit}"
+        f"{name} {figure(old)} -> {figure(new)}{unit}"
         for name, old, new, unit in (
             (
                 "inter-supervisor traffic",
@@ -204,7 +205,3 @@ def _praise(before: Outcome, after: Outcome) -> str:
         )
     ]
     return "; ".join(parts)
-
-
-def _figure(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"

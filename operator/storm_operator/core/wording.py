@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+def figure(value: float | None) -> str:
+    """For people, as the page has it: whole from a hundred on, one digit below where it has any; `unknown` for None."""
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:,.1f}".removesuffix(".0")
+
+
 def counted(number: int, noun: str) -> str:
-    """E.g. `1 executor`, `2 executors`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """E.g. `1 executor`, `2,000 executors`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def first_of(names: Sequence[str], separator: str = ", ", most: int = 5) -> str:

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 from plotly.colors import qualitative
 from plotly.subplots import make_subplots
 
+from storm_operator.core.wording import figure
 from storm_operator.demo.figures import (
     PhaseFigures,
     nothing_compared,
@@ -136,9 +137,9 @@ def _comparison(report: dict[str, Any]) -> str:
         ("CPU of all supervisors (millicores)", lambda m: m["cpu_millicores"]),
     ]
     body = "".join(
-        f"<tr><td>{name}</td><td class='number'>{_number(figure(report['baseline']))}</td>"
-        f"<td class='number'>{_number(figure(report['managed']))}</td></tr>"
-        for name, figure in rows
+        f"<tr><td>{name}</td><td class='number'>{figure(read(report['baseline']))}</td>"
+        f"<td class='number'>{figure(read(report['managed']))}</td></tr>"
+        for name, read in rows
     )
     heads = "".join(f"<th class='number'>{name}</th>" for name in ("Even", "storm-operator"))
     return f"<table><tr><th>figure</th>{heads}</tr>{body}</table><p>{MEASURED}</p>"
@@ -159,7 +160,7 @@ def _phase_figures(phase: dict[str, Any]) -> str:
         phase["acked_tuples_per_second_at_end"],
         phase["supervisors_used_at_end"],
     )
-    return "".join(f"<td class='number'>{_number(figure)}</td>" for figure in figures)
+    return "".join(f"<td class='number'>{figure(value)}</td>" for value in figures)
 
 
 def plan_section(plan: dict[str, Any]) -> str:
@@ -171,13 +172,13 @@ def plan_section(plan: dict[str, Any]) -> str:
     )
     before, predicted, measured = plan["before"], plan["predicted"] or {}, plan["measured"] or {}
     facts = (
-        f"in force after {_number(plan['seconds_to_in_force'])} s, moved executors at work "
-        f"{_number(plan['seconds_to_running'])} s later; {_workers(plan)}; "
-        f"failed tuples meanwhile: {_number(plan['failed_tuples'])}; inter-supervisor traffic predicted "
-        f"{_number(predicted.get('inter_supervisor_tuples_per_second'))}, measured "
-        f"{_number(measured.get('inter_supervisor_tuples_per_second'))} tuples/s; load of its topologies: "
-        f"{_number(before['acked_per_second'])} acked tuples/s before, "
-        f"{_number(measured.get('acked_per_second'))} after"
+        f"in force after {figure(plan['seconds_to_in_force'])} s, moved executors at work "
+        f"{figure(plan['seconds_to_running'])} s later; {_workers(plan)}; "
+        f"failed tuples meanwhile: {figure(plan['failed_tuples'])}; inter-supervisor traffic predicted "
+        f"{figure(predicted.get('inter_supervisor_tuples_per_second'))}, measured "
+        f"{figure(measured.get('inter_supervisor_tuples_per_second'))} tuples/s; load of its topologies: "
+        f"{figure(before['acked_per_second'])} acked tuples/s before, "
+        f"{figure(measured.get('acked_per_second'))} after"
     )
     return (
         f"<details open><summary><b>{html.escape(plan['id'])}</b> ({plan['state']}, {plan['policy']}): "
@@ -190,13 +191,7 @@ def _workers(plan: dict[str, Any]) -> str:
     """Which restarted, and which of those that were to stay did."""
     count, stay = plan["workers_restarted"], plan["workers_meant_to_be_kept"]
     restarted = f"{count} worker{'' if count == 1 else 's'} restarted"
-    return f"{restarted}, {_number(plan['workers_kept'])} of {stay} kept their process" if stay else restarted
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.2f}"
+    return f"{restarted}, {figure(plan['workers_kept'])} of {stay} kept their process" if stay else restarted
 
 
 def plots_of(recorder: Recorder) -> go.Figure:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.wording import figure
 from storm_operator.demo.recorder import Point, Recorder
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -73,13 +74,9 @@ def _elapsed(recorder: Recorder, now_seconds: float) -> str:
 
 
 def _in_a_line(point: Point) -> str:
-    parts = [f"{name} {_number(latency)} ms (median)" for name, latency in sorted(point.latency_p50_ms.items())]
-    parts.append(f"{_number(point.inter_supervisor_per_second)} tuples/s between supervisors")
+    parts = [f"{name} {figure(latency)} ms (median)" for name, latency in sorted(point.latency_p50_ms.items())]
+    parts.append(f"{figure(point.inter_supervisor_per_second)} tuples/s between supervisors")
     return ", ".join([*parts, f"supervisors in use: {point.supervisors_used}"])
-
-
-def _number(value: float | None, decimals: int = 1) -> str:
-    return "unknown" if value is None else f"{value:,.{decimals}f}"
 
 
 def _figures(points: Sequence[Point]) -> Table:
@@ -92,13 +89,13 @@ def _figures(points: Sequence[Point]) -> Table:
         _row(table, f"{name}: median latency, ms", [point.latency_p50_ms.get(name) for point in recent])
         _row(table, f"{name}: throughput, tuples/s", [point.throughput_per_second.get(name) for point in recent])
     _row(table, "between supervisors, tuples/s", [point.inter_supervisor_per_second for point in recent])
-    _row(table, "supervisors in use", [float(point.supervisors_used) for point in recent], decimals=0)
+    _row(table, "supervisors in use", [float(point.supervisors_used) for point in recent])
     return table
 
 
-def _row(table: Table, name: str, values: Sequence[float | None], decimals: int = 1) -> None:
+def _row(table: Table, name: str, values: Sequence[float | None]) -> None:
     now = values[-1] if values else None
-    table.add_row(name, _number(now, decimals), Course(values))
+    table.add_row(name, figure(now), Course(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +124,7 @@ def _supervisors(point: Point) -> Table:
     table.add_column("supervisor")
     table.add_column("CPU, millicores", justify="right")
     for host, used in sorted(point.cpu_millicores.items()):
-        table.add_row(host, f"{used:.0f}")
+        table.add_row(host, f"{used:,.0f}")
     return table
 
 

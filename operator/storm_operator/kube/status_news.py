@@ -19,7 +19,7 @@ LONGEST_MESSAGE = 32_768
 
 MESSAGES = frozenset({"message", "reason"})
 
-NUMBER = re.compile(r"\d+(\.\d+)?")
+NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 
 MEASURED = frozenset({"latency", "throughputTuplesPerSecond", "interSupervisorTuplesPerSecond", "percentOfBest"})
 

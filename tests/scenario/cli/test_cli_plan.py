@@ -19,6 +19,7 @@ from storm_operator.cli import app
 from storm_operator.cli_plan import propose, read_snapshot
 from storm_operator.core.placement.registry import POLICIES, period_of
 from storm_operator.core.snapshot_json import dump_snapshot
+from storm_operator.core.wording import figure
 from storm_operator.settings_overrides import Settings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "snapshots" / "wordcount.json"
@@ -160,10 +161,10 @@ def test_the_cost_that_a_gap_is_of_is_told_with_its_restarts_and_without_as_the_
     gap = told["gap_to_optimum"]
     assert gap["restart_cost"] > 0.0
     without = gap["cost"] - gap["restart_cost"]
-    assert f"-> {without:.1f} tuple-ms/s" in told["plan"]["reason"]
+    assert f"-> {figure(without)} tuple-ms/s" in told["plan"]["reason"]
     said = " ".join(run_plan("--gap").output.split())
-    assert f"cost with restarts, {gap['cost']:,.1f} tuple-ms/s" in said
-    assert f"the proposal costs {without:,.1f}." in said
+    assert f"cost with restarts, {figure(gap['cost'])} tuple-ms/s" in said
+    assert f"the proposal costs {figure(without)}." in said
 
 
 def test_what_a_bound_of_zero_says_of_the_gap_is_unknown_and_not_infinity(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from builders import snapshot, supervisors
 from console_scene import page_scene
 from loop_scene import SPREAD, WORDS, with_mode
-from storm_operator.console.explain import explain_topology, figure
+from storm_operator.console.explain import explain_topology
 from storm_operator.console.hold_rules import HOLD_RULES
 from storm_operator.console.views import DecisionView
 from storm_operator.core.decision import Hold, HoldReason
@@ -18,6 +18,7 @@ from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import Outcome, PlanState
 from storm_operator.core.settings import Mode
+from storm_operator.core.wording import figure
 from storm_operator.loop_ports import PassReport
 
 

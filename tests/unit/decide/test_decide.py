@@ -109,7 +109,7 @@ def test_a_plan_tells_what_it_does_and_why() -> None:
     assert (plan.before.inter_supervisor_tuples_per_second, plan.after.inter_supervisor_tuples_per_second) == (2000, 0)
     assert plan.after.complete_latency_ms == pytest.approx(6)
     assert "; moves 2 executors, changes only the port of 1 executor, restarts 1 worker; " in plan.reason
-    assert "inter-supervisor traffic 2000 -> 0 tuples/s" in plan.reason
+    assert "inter-supervisor traffic 2,000 -> 0 tuples/s" in plan.reason
     assert "supervisors in use 3 -> 1" in plan.reason
     assert plan.cause is PlanCause.SAVINGS
     assert plan.payback_seconds is not None
@@ -346,7 +346,7 @@ def test_overload_waits_for_nothing() -> None:
     spread = Assignment({**here, LINE.executors[1]: slot("s2"), LINE.executors[2]: slot("s2")})
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
     plan = planned(decision(spread, picture(here), same_demand([LINE], 350), recent, minimum_gain_percent=100.0))
-    assert plan.reason.startswith("supervisor 10.77.0.11 needs 1400 of 1000 millicores; moves 2 executors")
+    assert plan.reason.startswith("supervisor 10.77.0.11 needs 1,400 of 1,000 millicores; moves 2 executors")
     assert plan.cause is PlanCause.OVERLOAD
     assert plan.before.overloaded_millicores > plan.after.overloaded_millicores == 0
 
@@ -391,7 +391,7 @@ def test_an_overload_that_a_rise_will_bring_is_named_before_it_is_there() -> Non
     rising = dataclasses.replace(needs, coming_millicores=dict.fromkeys(needs.millicores, 350.0))
     plan = planned(decision(spread, picture(here), rising))
     assert plan.reason.startswith(
-        "supervisor 10.77.0.11 will need 1400 millicores as its load rises, 950 may be filled;"
+        "supervisor 10.77.0.11 will need 1,400 millicores as its load rises, 950 may be filled;"
     )
     assert plan.cause is PlanCause.COMING_OVERLOAD
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
@@ -415,7 +415,7 @@ def test_a_supervisor_that_is_measured_full_is_overloaded() -> None:
     here = dict(TOGETHER.slot_of)
     spread = Assignment({**here, LINE.executors[3]: slot("s2")})
     full = dataclasses.replace(picture(here), supervisor_cpu_millicores={"s1": 980})
-    assert "uses 980 of 1000" in planned(decision(spread, full, same_demand([LINE], 100))).reason
+    assert "uses 980 of 1,000" in planned(decision(spread, full, same_demand([LINE], 100))).reason
     calm = dataclasses.replace(picture(here), supervisor_cpu_millicores={"s1": 500})
     held(decision(spread, calm, same_demand([LINE], 100)), HoldReason.GAIN_TOO_SMALL)
 
@@ -447,7 +447,7 @@ def test_filling_the_headroom_is_a_reason_but_can_wait() -> None:
     here = dict(TOGETHER.slot_of)
     spread = Assignment({**here, LINE.executors[3]: slot("s2")})
     plan = planned(decision(spread, picture(here), same_demand([LINE], 240)))
-    assert plan.reason.startswith("supervisor 10.77.0.11 needs 960 millicores, 950 of 1000 may be filled")
+    assert plan.reason.startswith("supervisor 10.77.0.11 needs 960 millicores, 950 of 1,000 may be filled")
     assert plan.cause is PlanCause.LITTLE_HEADROOM
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
     held(decision(spread, picture(here), same_demand([LINE], 240), recent), HoldReason.COOL_DOWN)

@@ -109,8 +109,8 @@ def test_in_words() -> None:
     found = shortage(same_demand(ALL, 600.0))
     assert found is not None
     assert found.in_words(cluster()) == (
-        "1 supervisor lacks 1500 millicores of CPU (90% may be filled); "
-        "short, lowest priority first: low by 1200, high by 300"
+        "1 supervisor lacks 1,500 millicores of CPU (90% may be filled); "
+        "short, lowest priority first: low by 1,200, high by 300"
     )
 
 

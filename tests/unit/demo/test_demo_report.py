@@ -207,7 +207,7 @@ def test_a_log_tells_how_a_phase_ended_and_not_only_how_it_was_in_the_middle() -
     lines.tell(seen, 1026.0, "managed")
     assert said[0] == "watching"
     assert said[1].startswith("  Even, at its end, 36 s: ")
-    assert "51.0 tuples/s between supervisors" in said[1]
+    assert "51 tuples/s between supervisors" in said[1]
     assert said[2] == "managed"
 
 

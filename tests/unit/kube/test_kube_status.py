@@ -605,6 +605,7 @@ class TestDue:
             ({"phase": "Rebalancing"}, 0.0, True),
             ({"message": "traffic 310 -> 95 tuples/s, pays back in 71.5 s"}, 59.0, False),
             ({"message": "traffic 310 -> 95 tuples/s, pays back in 71.5 s"}, 60.0, True),
+            ({"message": "traffic 1,310 -> 1,095.5 tuples/s, pays back in 71.5 s"}, 59.0, False),
             ({"message": "supervisor s1 is overloaded"}, 0.0, True),
             (
                 {"conditions": [{"type": "MetricsReady", "status": "False", "message": "no snapshot for 27.1 s"}]},

@@ -59,7 +59,7 @@ def test_plan_that_keeps_its_word_is_verified() -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "word"),
-    [(measured(traffic=1200.0), "traffic 1200"), (measured(p50=30.0), "latency 30.0 ms")],
+    [(measured(traffic=1200.0), "traffic 1,200"), (measured(p50=30.0), "latency 30 ms")],
 )
 def test_plan_that_made_a_figure_worse_is_not(outcome: Outcome, word: str) -> None:
     verdict = judge(record(), outcome, MARGIN_PERCENT)
@@ -204,7 +204,7 @@ def test_where_no_load_was_known_before_all_figures_are_waited_for(now: Outcome)
 
 
 def test_verdict_tells_throughput() -> None:
-    assert "throughput 300 -> 15.0 tuples/s" in judge(record(), measured(acked=15.0), MARGIN_PERCENT).message
+    assert "throughput 300 -> 15 tuples/s" in judge(record(), measured(acked=15.0), MARGIN_PERCENT).message
 
 
 def test_noise_of_small_figures_is_no_reason() -> None:
@@ -303,13 +303,13 @@ def test_topology_that_acks_nothing_is_judged_by_what_is_emitted(outcome: Outcom
 def test_topology_that_acks_nothing_is_not_taken_back_without_a_figure_that_tells(outcome: Outcome) -> None:
     verdict = judge(record(UNACKED), outcome, MARGIN_PERCENT)
     assert not verdict.worse
-    assert "nothing is acked, emitted 1000 -> " in verdict.message
+    assert "nothing is acked, emitted 1,000 -> " in verdict.message
 
 
 @pytest.mark.parametrize(
     ("outcome", "word"),
     [
-        (replace(UNACKED, emitted_per_second=0.0), "no tuple is emitted any more, 1000 a second were before"),
+        (replace(UNACKED, emitted_per_second=0.0), "no tuple is emitted any more, 1,000 a second were before"),
         (replace(UNACKED, emitted_per_second=None), "figures are unknown"),
         (replace(UNACKED, acked_per_second=None), "figures are unknown"),
     ],

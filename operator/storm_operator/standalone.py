@@ -92,7 +92,11 @@ def last_words(loop: ControlLoop, *, begun: bool) -> str:
         return "ended; nothing was managed"
     if loop.being_moved:
         return f"ended in the midst of a plan for {', '.join(loop.being_moved)}; the next start goes on with it"
-    return "ended; topologies are left running under the plans in force"
+    waiting = [known.plan.id for known in loop.memory.proposals.waiting]
+    forgotten = (
+        f"; what waited for approval ({', '.join(waiting)}) is proposed anew by the next start" if waiting else ""
+    )
+    return f"ended; topologies are left running under the plans in force{forgotten}"
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from storm_operator.core.wording import counted, figure
+from storm_operator.core.wording import NO_PLAN_YET, counted, figure
 
 Document = Mapping[str, Any]
 
@@ -146,6 +146,8 @@ def _traffic(view: Document) -> Text:
 
 def _plans(plans: Sequence[Document]) -> list[RenderableType]:
     """Those that wait for a person or are under way, and the last one that has ended."""
+    if not plans:
+        return [Text(f"Plans: {NO_PLAN_YET}")]
     lines: list[RenderableType] = []
     ended = False
     for plan in plans:

@@ -10,6 +10,7 @@ from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.settings import Mode
 from storm_operator.loop_ports import PassReport
+from storm_operator.standalone import last_words
 from storm_operator.terminal import KEPT_PLANS, TerminalListener
 
 
@@ -39,6 +40,15 @@ def test_a_plan_that_waits_is_said_once_and_again_when_it_is_approved() -> None:
     assert proposed.startswith(f"plan {plan.id}: Proposed: {plan.reason}; ")
     assert played.loop.desk.approve(plan.id, "ann")
     assert said[1:] == [f"plan {plan.id}: Proposed; approved by ann; it begins with the next pass"]
+
+
+def test_at_the_end_plans_that_wait_are_told_to_come_again() -> None:
+    played = scene()
+    assert last_words(played.loop, begun=True) == "ended; topologies are left running under the plans in force"
+    plan = played.run(with_mode(Mode.RECOMMEND))
+    assert isinstance(plan, Plan)
+    told = last_words(played.loop, begun=True)
+    assert told.endswith(f"; what waited for approval ({plan.id}) is proposed anew by the next start")
 
 
 def test_how_to_approve_is_said_with_the_first_plan_that_waits() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storm_operator.console.plan_view import PlanView
-from storm_operator.core.wording import figure
+from storm_operator.core.wording import NO_PLAN_YET, figure
 
 
 def last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
     """`plans` are those of the topology, newest first."""
     if not plans:
-        return ("None since the operator started.",)
+        return (f"{NO_PLAN_YET.capitalize()}.",)
     plan = plans[0]
     sentences = [f"{plan.id} ({plan.state}): {plan.reason}."]
     if plan.message:

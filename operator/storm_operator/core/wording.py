@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+NO_PLAN_YET = (
+    "none since the operator started; one that waited for approval before that is proposed anew while it is worth it"
+)
+
 
 def figure(value: float | None) -> str:
     """For people, as the page has it: whole from a hundred on, one digit below where it has any; `unknown` for None."""

@@ -17,9 +17,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from builders import snapshot, supervisors
-from console_scene import PageScene, page_scene, unseen
+from console_scene import PageScene, page_scene, reborn, unseen
 from http_server import serving
-from loop_scene import SETTINGS, SPECS, WORDS
+from loop_scene import SETTINGS, SPECS, WORDS, with_mode
 from storm_operator import cli_status
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.cli import app
@@ -158,6 +158,26 @@ def test_before_anything_has_a_place_status_says_so_and_tells_no_traffic_of_zero
     assert "Tuples/s: unknown, no executor has a place" in text
     (row,) = [line.split() for line in text.splitlines() if line.split()[:1] == ["words"] and "(" not in line]
     assert row[-1] == "unknown", "of its traffic that crosses"
+
+
+def test_after_a_restart_status_and_explain_say_what_becomes_of_plans_that_waited() -> None:
+    page = page_scene(passes=0)
+    page.played.run(with_mode(Mode.RECOMMEND))
+    assert ": waits for approval; " in status_with_plans(page)
+    restarted = reborn(page)
+    restarted.played.run(with_mode(Mode.OBSERVE))
+    words = (
+        "one since the operator started; one that waited for approval before that is proposed anew while it is worth it"
+    )
+    assert f"Plans: n{words}" in " ".join(status_with_plans(restarted).split())
+    explained = {part["title"]: part["sentences"] for part in restarted.get("topologies/words/explanation")["parts"]}
+    assert explained["Last plan"] == [f"N{words}."]
+
+
+def status_with_plans(page: PageScene) -> str:
+    console = Console(width=120, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", page.get("view"), page.get("plans")["plans"]))
+    return console.export_text()
 
 
 def status_of(page: PageScene) -> str:

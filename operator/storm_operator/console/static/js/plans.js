@@ -14,7 +14,7 @@ let pinned = null; // what is looked at stays until somebody chooses: a newer pl
 export function renderPlans(view) {
   const plans = state.plans;
   if (!plans.length) {
-    refill(view, h("div", { class: "view" }, h("h2", {}, "Plans"), h("p", { class: "soft" }, "No plan has been made yet. The decisions say why.")));
+    refill(view, h("div", { class: "view" }, h("h2", {}, "Plans"), h("p", { class: "soft" }, "No plan has been made since the operator started; one that waited for approval before that is proposed anew while it is worth it. The decisions say why.")));
     return;
   }
   if (!view.querySelector(".plans")) pinned = null; // it is only being opened

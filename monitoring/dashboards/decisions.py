@@ -44,7 +44,7 @@ def _figures() -> tuple[AnyPanel, ...]:
         ),
         figure(
             "Verified",
-            "Plans that were measured to have helped, within the time looked at.",
+            "Plans that helped, or had nothing before them to compare with, within the time looked at.",
             "short",
             plans_in("Verified"),
             decimals=0,

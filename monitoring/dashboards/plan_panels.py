@@ -15,6 +15,7 @@ def plans_by_end() -> AnyPanel:
     ended = f'storm_operator_topology_plans_total{{{TOPOLOGIES},state=~"{OVER}"}}'
     return counts(
         "Plans by what became of them",
-        "Verified: it helped. RolledBack: it did not, and was undone. Failed: it did not come into force.",
+        "Verified: it helped, or nothing was measured before it to compare with. "
+        "RolledBack: it did not, and was undone. Failed: it did not come into force.",
         Query(counted("state", ended), "{{state}}"),
     )

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from storm_operator.core.wording import NO_PLAN_YET, counted, figure
+from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, counted, figure
 
 Document = Mapping[str, Any]
 
@@ -156,7 +156,10 @@ def _plans(plans: Sequence[Document]) -> list[RenderableType]:
             continue
         ended = ended or not is_open
         state = "waits for approval" if plan["waits_for_approval"] else plan["state"]
-        style = "bold yellow" if plan["waits_for_approval"] else "bold"
+        is_unknown = plan.get("effect_is_unknown", False)  # an operator of before says nothing of it
+        if is_unknown:
+            state = f"{state}, {EFFECT_UNKNOWN}"
+        style = "bold yellow" if plan["waits_for_approval"] or is_unknown else "bold"
         sentence = plan["message"] or plan["reason"]
         lines.append(Text.assemble(f"Plan {plan['id']}: ", (state, style), f"; {sentence}"))
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storm_operator.console.plan_view import PlanView
-from storm_operator.core.wording import NO_PLAN_YET, figure
+from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, figure
 
 
 def last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
@@ -13,7 +13,8 @@ def last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
     if not plans:
         return (f"{NO_PLAN_YET.capitalize()}.",)
     plan = plans[0]
-    sentences = [f"{plan.id} ({plan.state}): {plan.reason}."]
+    state = f"{plan.state}, {EFFECT_UNKNOWN}" if plan.effect_is_unknown else plan.state
+    sentences = [f"{plan.id} ({state}): {plan.reason}."]
     if plan.message:
         sentences.append(f"{plan.message[:1].upper()}{plan.message[1:]}.")
     return (*sentences, *_traffic_of_plan(plan), *_latency_of_plan(plan))

@@ -37,7 +37,8 @@ class MoveView:
 class PlanView:
     """One plan, as far as it has come. `predicted_*` are of its making, `measured_*` of before and after it.
 
-    What a rollback does nobody predicts: None.
+    What a rollback does nobody predicts: None. `effect_is_unknown` of one that is Verified since nothing speaks against
+    it, with no load before it that what came after could be compared with.
     """
 
     id: str
@@ -66,6 +67,7 @@ class PlanView:
     approved_by: str
     approved_at_seconds: float | None
     waits_for_approval: bool
+    effect_is_unknown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def view_of_plan(record: PlanRecord, hosts: Mapping[str, str]) -> PlanView:
         approved_by=record.approved_by,
         approved_at_seconds=record.approved_at_seconds,
         waits_for_approval=record.state.value == "Proposed" and not record.approved_by,
+        effect_is_unknown=record.effect_is_unknown,
     )
 
 

@@ -72,6 +72,11 @@ class Outcome:
     emitted_per_second: float | None = None
     waiting_ms: float | None = None
 
+    @property
+    def has_load(self) -> bool:
+        """Whether a load is known that another can be compared with."""
+        return bool(self.acked_per_second or self.emitted_per_second)
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
@@ -128,6 +133,14 @@ class PlanRecord:
             return self.settling_since_seconds
         waited = RUNNING_TIMEOUT_SECONDS if self.seconds_to_running is None else self.seconds_to_running
         return self.in_force_at_seconds + waited
+
+    @property
+    def effect_is_unknown(self) -> bool:
+        """Whether it stands since nothing speaks against it, and nothing for it: there was no load before it.
+
+        A way back is not judged at all.
+        """
+        return self.state is PlanState.VERIFIED and not self.rollback_of and not self.before.has_load
 
     @property
     def remembered(self) -> PlanRecord:

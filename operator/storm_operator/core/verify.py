@@ -74,8 +74,9 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
     not have been enough, the next plan follows without a cool-down.
     """
     if relieves_overload(record.plan):
-        excuse = "; it relieves an overload, whose backlog is not held against it"
-        return Verdict(False, _praise(record.before, measured) + excuse + _other_load(record, measured))
+        return Verdict(
+            False, _praise(record, measured, "; it relieves an overload, whose backlog is not held against it")
+        )
     margin = 1.0 + margin_percent / 100.0
     complaints = [
         complaint
@@ -84,7 +85,7 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
     ]
     if complaints:
         return Verdict(True, "; ".join(complaints))
-    return Verdict(False, _praise(record.before, measured) + _other_load(record, measured))
+    return Verdict(False, _praise(record, measured))
 
 
 def _traffic_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
@@ -167,11 +168,7 @@ def _other_load(record: PlanRecord, after: Outcome) -> str:
     That more is acked may be what the relief of an overload has brought, or a place for executors that had none.
     """
     before, now = _load(record.before, record.before), _load(record.before, after)
-    if before is None:
-        return "; what was acked before is unknown, so that nothing tells what it brought"
-    if not before:
-        return "; nothing was acked or emitted before, so that nothing tells what it brought"
-    if now is None:
+    if not before or now is None:
         return ""
     change = now / before - 1.0
     may_bring_more = record.plan.cause is PlanCause.WITHOUT_PLACE or relieves_overload(record.plan)
@@ -181,7 +178,17 @@ def _other_load(record: PlanRecord, after: Outcome) -> str:
     return f"; {tuples} changed by {change:+.0%} meanwhile, so that the other figures are not the plan's alone"
 
 
-def _praise(before: Outcome, after: Outcome) -> str:
+def _praise(record: PlanRecord, after: Outcome, excuse: str = "") -> str:
+    """Where nothing tells what it brought, that comes first: the figures would be read as its work."""
+    figures = _figures(record.before, after) + excuse
+    if record.before.has_load:
+        return figures + _other_load(record, after)
+    load = _load(record.before, record.before)
+    why = "what was acked before is unknown" if load is None else "nothing was acked or emitted before"
+    return f"nothing tells what it brought, since {why}; {figures}"
+
+
+def _figures(before: Outcome, after: Outcome) -> str:
     if before.acked_per_second or not before.emitted_per_second:
         others: tuple[tuple[str, float | None, float | None, str], ...] = (
             ("throughput", before.acked_per_second, after.acked_per_second, " tuples/s"),

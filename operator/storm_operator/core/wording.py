@@ -7,6 +7,8 @@ from collections.abc import Sequence
 NO_PLAN_YET = (
     "none since the operator started; one that waited for approval before that is proposed anew while it is worth it"
 )
+EFFECT_UNKNOWN = "effect unknown"
+"""Beside the state of a plan that stands although nothing tells what it brought."""
 
 
 def figure(value: float | None) -> str:

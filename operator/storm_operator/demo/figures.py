@@ -210,6 +210,7 @@ def plan_to_report(record: PlanRecord, hosts: Mapping[str, str]) -> dict[str, An
         "before": asdict(record.before),
         "measured": asdict(record.measured) if record.measured else None,
         "state": record.state.value,
+        "effect_is_unknown": record.effect_is_unknown,
         "message": record.message,
         "apply_method": record.method.value,
         "started_at_seconds": record.started_at_seconds,

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.colors import qualitative
 from plotly.subplots import make_subplots
 
-from storm_operator.core.wording import figure
+from storm_operator.core.wording import EFFECT_UNKNOWN, figure
 from storm_operator.demo.figures import (
     PhaseFigures,
     nothing_compared,
@@ -180,8 +180,9 @@ def plan_section(plan: dict[str, Any]) -> str:
         f"{figure(before['acked_per_second'])} acked tuples/s before, "
         f"{figure(measured.get('acked_per_second'))} after"
     )
+    state = f"{plan['state']}, {EFFECT_UNKNOWN}" if plan["effect_is_unknown"] else plan["state"]
     return (
-        f"<details open><summary><b>{html.escape(plan['id'])}</b> ({plan['state']}, {plan['policy']}): "
+        f"<details open><summary><b>{html.escape(plan['id'])}</b> ({state}, {plan['policy']}): "
         f"{html.escape(plan['reason'])}</summary><p>{facts}</p><p>{html.escape(plan['message'])}</p>"
         f"<table><tr><th>executor</th><th>topology</th><th>from</th><th>to</th></tr>{moves}</table></details>"
     )

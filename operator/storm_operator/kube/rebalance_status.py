@@ -11,6 +11,8 @@ from storm_operator.kube.rebalances import known_figures, rounded, timestamp
 
 GENERATION = 1
 """The spec of a StormRebalance never changes."""
+EFFECT_UNKNOWN = "EffectUnknown"
+"""Why a plan is Verified that nothing speaks against, and nothing for."""
 OVER_WITHOUT_VERDICT = (PlanState.FAILED, PlanState.EXPIRED, PlanState.REJECTED)
 
 
@@ -23,6 +25,10 @@ def shown_state(record: PlanRecord) -> str:
     return record.state.value
 
 
+def _reason(record: PlanRecord) -> str:
+    return EFFECT_UNKNOWN if record.effect_is_unknown else shown_state(record)
+
+
 def rebalance_status(record: PlanRecord, before: Mapping[str, Any], now_seconds: float) -> dict[str, Any]:
     """The status after a step of the plan's life; `before` is the status so far, whose times stay."""
     measured = {"before": _outcome(record.before)}
@@ -31,7 +37,7 @@ def rebalance_status(record: PlanRecord, before: Mapping[str, Any], now_seconds:
     status = {
         "observedGeneration": GENERATION,
         "state": shown_state(record),
-        "reason": shown_state(record),
+        "reason": _reason(record),
         "message": record.message,
         "approvedBy": record.approved_by or None,
         "times": _times(record, before.get("times") or {}, now_seconds),
@@ -97,7 +103,7 @@ def _enforced(record: PlanRecord) -> Condition:
 
 def _verified(record: PlanRecord) -> Condition:
     if record.state is PlanState.VERIFIED:
-        return Condition("Verified", True, record.state.value, record.message)
+        return Condition("Verified", True, _reason(record), record.message)
     if record.state is PlanState.ROLLED_BACK:
         return Condition("Verified", False, record.state.value, record.message)
     if record.state in OVER_WITHOUT_VERDICT:

@@ -31,6 +31,9 @@ from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
+from storm_operator.demo.figures import plan_to_report
+from storm_operator.demo.report import plan_section
+from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.loop_ports import Audience, PassReport
 from storm_operator.status_view import status_view
 
@@ -172,6 +175,30 @@ def test_after_a_restart_status_and_explain_say_what_becomes_of_plans_that_waite
     assert f"Plans: n{words}" in " ".join(status_with_plans(restarted).split())
     explained = {part["title"]: part["sentences"] for part in restarted.get("topologies/words/explanation")["parts"]}
     assert explained["Last plan"] == [f"N{words}."]
+
+
+def test_a_plan_that_nothing_tells_of_what_it_brought_is_not_shown_as_one_that_helped() -> None:
+    page = page_scene(passes=0)
+    page.played.observer.unknown = True
+    page.played.run(SPECS)
+    page.played.observer.unknown = False
+    while page.played.loop.memory.records[-1].state is not PlanState.VERIFIED:
+        page.played.run(SPECS)
+    (plan,) = page.get("plans")["plans"]
+    assert plan["effect_is_unknown"] is True
+    shown = f"Plan {plan['id']}: Verified, effect unknown; nothing tells what it brought, since "
+    assert shown in " ".join(status_with_plans(page).split())
+    explained = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
+    assert explained["Last plan"][0].startswith(f"{plan['id']} (Verified, effect unknown): ")
+    record = page.played.loop.memory.records[-1]
+    status = rebalance_status(record, {}, 0.0)
+    verified = next(one for one in status["conditions"] if one["type"] == "Verified")
+    assert (status["state"], status["reason"], verified["reason"]) == ("Verified", "EffectUnknown", "EffectUnknown")
+    assert "(Verified, effect unknown, adaptive)" in plan_section(plan_to_report(record, {}))
+    del plan["effect_is_unknown"]  # as an operator of before has it
+    console = Console(width=120, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", page.get("view"), [plan]))
+    assert f"Plan {plan['id']}: Verified; " in console.export_text()
 
 
 def status_with_plans(page: PageScene) -> str:

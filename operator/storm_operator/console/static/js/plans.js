@@ -40,6 +40,7 @@ function entry(plan, isShown) {
 
 function statePill(plan) {
   const name = plan.approved_by && plan.state === "Proposed" ? "Approved" : plan.state;
+  if (plan.effect_is_unknown) return h("span", { class: "pill warn" }, `${words(name)}, effect unknown`);
   return h("span", { class: `pill ${PILL[plan.state] ?? ""}` }, words(name));
 }
 

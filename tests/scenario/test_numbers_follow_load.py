@@ -77,6 +77,14 @@ def test_they_go_again_long_after_the_load_has() -> None:
     assert numbers[-1] < max(numbers)
 
 
+def test_the_first_change_does_not_forget_the_peak_that_was() -> None:
+    load = Step(((0.0, 1200.0), (600.0, 100.0)))
+    numbers = executors(played(load, 1800.0, room_peak_seconds=300.0))
+    falls = [10.0 * at for at, (before, after) in enumerate(pairwise(numbers)) if after < before]
+    assert len(falls) == 2
+    assert falls[1] - falls[0] > 180.0, "not as soon as the cool-down is over"
+
+
 def test_nobody_is_taken_away_between_two_peaks() -> None:
     peaks = [(300.0 * number, 1200.0 if number % 2 else 100.0) for number in range(6)]
     numbers = executors(played(Step(tuple(peaks)), 1800.0))

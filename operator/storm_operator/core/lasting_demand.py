@@ -29,6 +29,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from storm_operator.core.demand import allocation, component_needs, is_held_back, shared_out
+from storm_operator.core.fading_peaks import at_most, fading_peaks
 from storm_operator.core.forecast import LEAST_PER_SECOND, ComponentKey, LoadForecast, measured_loads
 from storm_operator.core.model import Demand, Executor, Topology
 from storm_operator.core.settings import Enforcement, ResourceSettings, SchedulingSettings
@@ -93,12 +94,12 @@ def lasting_demand(
     ceiling, spare = resources.ceiling_millicores, 1.0 + scheduling.spare_fraction
     # What goes beyond the ceiling nobody can be given: to remember it would keep the ceiling for hours.
     known, known_room, known_limits = (
-        _at_most(ceiling, of)
+        at_most(ceiling, of)
         for of in (before.peak_millicores, before.room_peak_millicores, before.limit_peak_millicores)
     )
-    peaks = _peaks(needs, known, snapshot, scheduling.peak_seconds)
-    room_peaks = _peaks(needs, known_room, snapshot, scheduling.room_peak_seconds)
-    limit_peaks = _peaks(without_waiting, known_limits, snapshot, scheduling.peak_seconds)
+    peaks = fading_peaks(needs, known, snapshot, scheduling.peak_seconds)
+    room_peaks = fading_peaks(needs, known_room, snapshot, scheduling.room_peak_seconds)
+    limit_peaks = fading_peaks(without_waiting, known_limits, snapshot, scheduling.peak_seconds)
     return Demand(
         millicores={e: allocation(limit_peaks[e], resources) for e in needs},
         raw_millicores=needs,
@@ -121,8 +122,8 @@ def remembering_peaks(
 ) -> Demand:
     """Liu's `demand`, and beside it what was needed at most of late: neither limits nor room know it, but numbers of
     executors fall by it. `previous` is the demand of the period before."""
-    known = _at_most(resources.ceiling_millicores, previous.room_peak_millicores if previous is not None else {})
-    peaks = _peaks(demand.raw_millicores, known, snapshot, scheduling.room_peak_seconds)
+    known = at_most(resources.ceiling_millicores, previous.room_peak_millicores if previous is not None else {})
+    peaks = fading_peaks(demand.raw_millicores, known, snapshot, scheduling.room_peak_seconds)
     return replace(demand, room_peak_millicores=peaks)
 
 
@@ -203,23 +204,6 @@ def waited_fraction(executor: Executor, limit: float, snapshot: ClusterSnapshot,
     if is_held_back(executor, limit, snapshot, resources):
         return 1.0  # all the time, whatever the kernel has counted
     return load.throttled_fraction or 0.0
-
-
-def _at_most(ceiling: float, peaks: Mapping[Executor, float]) -> dict[Executor, float]:
-    return {executor: min(peak, ceiling) for executor, peak in peaks.items()}
-
-
-def _peaks(
-    needs: Mapping[Executor, float], known: Mapping[Executor, float], snapshot: ClusterSnapshot, fade_seconds: float
-) -> dict[Executor, float]:
-    """Up at once, down by a share of the way in each period. `known` are those of the period before."""
-    faded_share = min(1.0, snapshot.period_seconds / max(fade_seconds, 1.0))
-    running = {executor for topology in snapshot.topologies for executor in topology.executors}
-    peaks = {executor: peak for executor, peak in known.items() if executor in running}
-    for executor, need in needs.items():
-        peak = peaks.get(executor, need)
-        peaks[executor] = max(need, peak - faded_share * (peak - need))
-    return peaks
 
 
 def _growth(topology: Topology, component: str, history: Sequence[LoadPeriod], scheduling: SchedulingSettings) -> float:

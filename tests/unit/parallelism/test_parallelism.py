@@ -83,6 +83,19 @@ def test_executors_are_kept_after_a_peak_whatever_the_forecast(forecast: Forecas
     assert wanted_parallelism(words, auto(minimum=1), known, CEILING).by_load == {}
 
 
+def test_what_was_needed_lately_is_known_beyond_a_change_of_numbers() -> None:
+    """Eight executors that needed 300 each have become four: one would be too few for the next such peak."""
+    known: Demand | None = None
+    for executors, need in ((8, 2400.0), (4, 200.0)):
+        words = chain_topology("words", ("spout", executors), ("count", executors), tasks_per_executor=16 // executors)
+        group = Group(SchedulingSettings(), ResourceSettings(), (words.id,))
+        periods = history(words.id, {"count": [component_load(need, cpu=need)]})
+        seen = snapshot((words,), supervisors(1), periods=periods)
+        known = estimate_group_demand(seen, (group,), forecast_groups(seen, (group,)), known, {})
+    assert known is not None
+    assert wanted_parallelism(words, auto(minimum=1), known, CEILING).by_load == {}
+
+
 @pytest.mark.parametrize(
     ("executors", "each_millicores", "by_load"),
     [

@@ -34,20 +34,26 @@ class NearFirst:
     """Whether they were seen to send as they should; where supervisors do not count, workers still may."""
     is_own_worker_only: bool
     """Whether senders with receivers in their own worker never send to others, full or not."""
+    stays_when_full: bool
+    """Whether they were seen to send to those in reach alone although these were full."""
     tasks: Floats
     """Of each receiver."""
 
 
 def near_first(
-    block: Floats, senders: Seats, receivers: Seats, *, tasks: Floats, is_own_worker_only: bool
+    block: Floats, senders: Seats, receivers: Seats, *, tasks: Floats, full: Flags, is_own_worker_only: bool
 ) -> NearFirst:
-    """What `block` (tuples per second; a row for each sender, a column for each receiver) tells of two components."""
+    """What `block` (tuples per second; a row for each sender, a column for each receiver) tells of two components.
+
+    `full` is which receivers need nearly all that a thread has.
+    """
     reach = in_reach(senders, receivers)
     tells = ~(with_own_worker(senders, receivers) & is_own_worker_only)  # those keep to it whatever the others do
     keeps = _keeps_to_reach(block[tells], reach[tells], tasks)
+    stays = keeps and bool(reach[tells & _has_a_choice(block, reach)][:, full].any())
     if not keeps:
         reach = in_reach(senders, receivers, of_host=False)
-    return NearFirst(reach, block.sum(axis=1) == 0.0, keeps, is_own_worker_only, tasks)
+    return NearFirst(reach, block.sum(axis=1) == 0.0, keeps, is_own_worker_only, stays, tasks)
 
 
 def seats_of(
@@ -95,10 +101,16 @@ def _same(ours: Ints, theirs: Ints) -> Flags:
 
 def _keeps_to_reach(block: Floats, reach: Flags, tasks: Floats) -> bool:
     """Whether senders with some receivers in reach, and others not, were seen to prefer those; true where none has."""
-    told = ~reach.all(axis=1) & (block.sum(axis=1) > 0.0)
+    told = _has_a_choice(block, reach)
     if not told.any():
         return True
     rows, inside = block[told], reach[told]
     within = float(rows[inside].sum()) / float(rows.sum())
     if_even = float((rows.sum(axis=1) * (inside @ tasks)).sum()) / float(rows.sum() * tasks.sum())
     return within > (1.0 + if_even) / 2.0
+
+
+def _has_a_choice(block: Floats, reach: Flags) -> Flags:
+    """The senders that send, with some receivers in reach and others not."""
+    has: Flags = ~reach.all(axis=1) & (block.sum(axis=1) > 0.0)
+    return has

@@ -15,8 +15,9 @@ load-aware messaging does (`GrouperFactory`): what they would need beyond a thre
 (`Demand.beyond_thread_millicores`).
 
 Limits: where a receiver in reach of shuffle would need more than a thread has, its queue fills, upon which Storm shares
-among all; that is taken to be alike. CPU goes with all tuples that a component receives, whatever those of each input
-cost. Topologies with cycles, and those too large for it, keep the rates in force.
+among all; that is taken to be alike, unless those in reach are full now and hardly anybody else gets any: queues take
+long to fill to four fifths, and max spout pending may keep them from it. CPU goes with all tuples that a component
+receives, whatever those of each input cost. Topologies with cycles, and those too large for it, keep the rates of now.
 """
 
 from __future__ import annotations
@@ -124,8 +125,9 @@ class _Flows:
         return [pair for pair in self.blocks if pair[1] == name]
 
     def may_be_confined_to(self, name: str) -> bool:
-        """Whether there are senders that know only those executors of the component that are in their own worker."""
-        return any(pair in self.near_first and self.near_first[pair].is_own_worker_only for pair in self.inputs(name))
+        """Whether there are senders that may send to no others, however full those in reach are."""
+        known = [self.near_first[pair] for pair in self.inputs(name) if pair in self.near_first]
+        return any(one.is_own_worker_only or one.stays_when_full for one in known)
 
     def received_under(self, blocks: Blocks, name: str) -> Floats:
         """As `received`, with other `blocks`."""
@@ -161,6 +163,7 @@ def _flows_of(topology: Topology, snapshot: ClusterSnapshot, needs: Mapping[Exec
     row_of = {executor: row for row, executor in enumerate(topology.executors)}
     rows_of = {name: [row_of[executor] for executor in own] for name, own in executors.items()}
     blocks = {(source, target): whole[np.ix_(rows_of[source], rows_of[target])] for source, target in groupings}
+    own_needs = {name: np.array([needs.get(executor, 0.0) for executor in own]) for name, own in executors.items()}
     in_force = snapshot.assignment.slot_of
     seats = seats_of(executors, in_force)
     return _Flows(
@@ -174,15 +177,13 @@ def _flows_of(topology: Topology, snapshot: ClusterSnapshot, needs: Mapping[Exec
                 seats[source],
                 seats[target],
                 tasks=_tasks(executors[target]),
+                full=own_needs[target] >= FULL_MILLICORES,
                 is_own_worker_only=groupings[source, target] <= OWN_WORKER_ONLY,
             )
             for source, target in local_first
         },
         received={name: _received(blocks, name, len(own)) for name, own in executors.items()},
-        needs={
-            name: np.array([needs.get(executor, 0.0) for executor in own], dtype=np.float64)
-            for name, own in executors.items()
-        },
+        needs=own_needs,
     )
 
 
@@ -232,7 +233,7 @@ def _share(flows: _Flows, blocks: Blocks, pair: Pair, seats: Mapping[str, Seats]
     needed = _gone_with_tuples(needs, before, flows.received_under({**blocks, pair: near}, pair[1]))
     if needed.max() <= max(FULL_MILLICORES, needs.max()):
         return near
-    confined = with_own_worker(senders, receivers) & known.is_own_worker_only
+    confined = known.stays_when_full | (with_own_worker(senders, receivers) & known.is_own_worker_only)
     widened: Flags = reach | ~confined[:, None]
     return np.where(other[:, None], spread(sent, widened, known.tasks), block)
 

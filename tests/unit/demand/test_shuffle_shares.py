@@ -149,6 +149,28 @@ def test_more_than_a_thread_has_goes_to_all() -> None:
     assert (traffic.rate(SPOUT, SPLIT_A), traffic.rate(SPOUT, SPLIT_B)) == (100.0, 100.0)
 
 
+FULL_BESIDE = {**EVEN, (SPOUT, SPLIT_A): 200.0, (SPOUT, SPLIT_B): 0.0}
+FULL = {**NEEDS, SPLIT_A: 1000.0, SPLIT_B: 11.0}
+"""The spout sends to none but the receiver beside it, which can take no more."""
+
+
+@pytest.mark.parametrize("place", ["s1", "s1:6701"])
+def test_who_is_seen_to_stay_with_full_receivers_nearby_is_not_thought_to_leave_them(place: str) -> None:
+    """Else the same arrangement on other supervisors would look like the cure, again and again."""
+    now = {**APART, "split": [place, "s3"]}
+    mirrored = {**APART, "spout": "s3", "split": ["s2", place.replace("s1", "s3")]}
+    seen, demand = shared(now, mirrored, FULL_BESIDE, FULL)
+    assert (seen.traffic.rate(SPOUT, SPLIT_A), seen.traffic.rate(SPOUT, SPLIT_B)) == pytest.approx((0.0, 200.0))
+    assert demand.raw_millicores[SPLIT_B] == 1000.0
+    assert demand.beyond_thread_millicores == pytest.approx({SPLIT_B: 111.0}), "1,011, of which 900 fill a thread"
+
+
+def test_who_stays_with_full_receivers_nearby_sends_to_all_where_none_is_near() -> None:
+    seen, demand = shared(BESIDE_A, APART, FULL_BESIDE, FULL)
+    assert (seen.traffic.rate(SPOUT, SPLIT_A), seen.traffic.rate(SPOUT, SPLIT_B)) == pytest.approx((100.0, 100.0))
+    assert not demand.beyond_thread_millicores
+
+
 HEAVY = {**NEEDS, SPLIT_A: 600.0, SPLIT_B: 600.0}
 
 

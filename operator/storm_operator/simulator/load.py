@@ -80,7 +80,8 @@ class Triangle:
 
 @dataclass(frozen=True, slots=True)
 class RandomLevels:
-    """A new level in every interval: a random whole number of producers in `fewest..most`, each of a fixed rate.
+    """A new level in every interval: a random whole number of producers in `fewest..most`, each of a fixed rate, on top
+    of what is always offered.
 
     Liu et al. (004), figure 9: every 10 s a random integer in [1, 25] of Kafka producers.
     """
@@ -90,10 +91,12 @@ class RandomLevels:
     most: int = 25
     interval_seconds: float = 10.0
     seed: int = 0
+    always_per_second: float = 0.0
 
     def rate_at(self, seconds: float) -> float:
         draw = _uniform(self.seed, math.floor(seconds / self.interval_seconds))
-        return self.tuples_per_second_each * (self.fewest + math.floor(draw * (self.most - self.fewest + 1)))
+        producers = self.fewest + math.floor(draw * (self.most - self.fewest + 1))
+        return self.always_per_second + self.tuples_per_second_each * producers
 
 
 @dataclass(frozen=True, slots=True)

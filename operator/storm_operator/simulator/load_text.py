@@ -71,10 +71,8 @@ def _sine(match: re.Match[str]) -> LoadShape:
 
 def _random(match: re.Match[str]) -> LoadShape:
     low, high = _range(match)
-    each = (high - low) / LEVELS or 1.0
-    fewest = round(low / each)
-    most = fewest + (LEVELS if high > low else 0)
-    return RandomLevels(each, fewest, most, _seconds("period", match[3]), int(match[4] or 0))
+    seconds, seed = _seconds("period", match[3]), int(match[4] or 0)
+    return RandomLevels((high - low) / LEVELS, 0, LEVELS, seconds, seed, always_per_second=low)
 
 
 def _spike(match: re.Match[str]) -> LoadShape:

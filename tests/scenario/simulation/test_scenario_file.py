@@ -296,6 +296,13 @@ def test_a_random_load_stays_within_its_range() -> None:
     assert isinstance(parse_load("7"), Constant)
 
 
+@pytest.mark.parametrize(("low", "high"), [(2.5, 2.5), (0.4, 0.4), (0.0, 0.0), (0.6, 1000.0), (0.1, 0.2)])
+def test_a_random_load_reaches_the_very_ends_of_its_range(low: float, high: float) -> None:
+    shape = parse_load(f"random:{low}..{high}/1s")
+    rates = [shape.rate_at(float(n)) for n in range(10_000)]
+    assert (min(rates), max(rates)) == pytest.approx((low, high))
+
+
 @pytest.mark.parametrize("text", ["sine:500/120s", "step:300", "spike:1,2", "lots", "wave:1", "step:1,2@x"])
 def test_other_loads_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is right"):

@@ -176,7 +176,10 @@ def plan_section(plan: dict[str, Any]) -> str:
         f"{figure(plan['seconds_to_running'])} s later; {_workers(plan)}; "
         f"failed tuples meanwhile: {figure(plan['failed_tuples'])}; inter-supervisor traffic predicted "
         f"{figure(predicted.get('inter_supervisor_tuples_per_second'))}, measured "
-        f"{figure(measured.get('inter_supervisor_tuples_per_second'))} tuples/s; load of its topologies: "
+        f"{figure(measured.get('inter_supervisor_tuples_per_second'))} tuples/s; mean complete latency predicted "
+        f"{figure(predicted.get('complete_latency_ms'))}, measured "
+        f"{figure(measured.get('complete_latency_mean_ms'))} ms, "
+        f"{figure(before['complete_latency_mean_ms'])} before; load of its topologies: "
         f"{figure(before['acked_per_second'])} acked tuples/s before, "
         f"{figure(measured.get('acked_per_second'))} after"
     )

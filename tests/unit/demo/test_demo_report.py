@@ -232,6 +232,14 @@ def test_a_plan_tells_the_load_that_it_was_measured_at() -> None:
     seen.on_record(plan_record(PlanState.VERIFIED, plan(), before=replace(few, acked_per_second=178.0), measured=few))
     (told,) = report_to_json(seen, EVEN, MANAGED, ())["plans"]
     assert "load of its topologies: 178 acked tuples/s before, 50 after" in plan_section(told)
+    unknown = told | {"predicted": None, "measured": None}
+    assert "latency predicted unknown, measured unknown ms, unknown before" in plan_section(unknown)
+    known = told | {
+        "predicted": {"complete_latency_ms": 2.25},
+        "before": told["before"] | {"complete_latency_mean_ms": 9.4},
+        "measured": told["measured"] | {"complete_latency_mean_ms": 2.0},
+    }
+    assert "mean complete latency predicted 2.2, measured 2 ms, 9.4 before" in plan_section(known)
 
 
 def test_lines_and_gaps_of_the_charts_are_explained_and_headings_stand_over_their_numbers(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from storm_operator.core import packed_json
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
 
+KINDS = ("plans", "cpu-limits", "acks")
+"""Of documents that a topology may have."""
 SUPERVISOR_ID = re.compile(r"[0-9a-fA-F-]{36}-(?P<host>.+)")
 
 
@@ -43,13 +45,12 @@ class PlanStore:
 
     def delete_plan(self, topology_id: str) -> None:
         """Gives the topology back to the fallback scheduler. Its acknowledgement and CPU limits go too."""
-        for kind in ("plans", "cpu-limits", "acks"):
+        for kind in KINDS:
             self._nodes.remove(self._path(kind, topology_id))
 
     def planned_topologies(self) -> tuple[str, ...]:
-        """Ids of all topologies that have a plan or CPU limits, also of those that have ended, sorted."""
-        kinds = ("plans", "cpu-limits")
-        return tuple(sorted({name for kind in kinds for name in self._nodes.children(f"{self._root}/{kind}")}))
+        """Ids of all topologies that anything is kept of, also of those that have ended, sorted."""
+        return tuple(sorted({name for kind in KINDS for name in self._nodes.children(f"{self._root}/{kind}")}))
 
     def read_acknowledgement(self, topology_id: str) -> documents.Acknowledgement | None:
         """What the plan scheduler last said about the topology; None when nothing."""

@@ -55,7 +55,7 @@ def say_on_stdout(on_closed: Callable[[], None]) -> Say:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A decision as it was last said: what tells it from another one, and the sentence."""
+    """A decision: what tells it from another one, and the sentence."""
 
     key: str
     sentence: str
@@ -86,7 +86,6 @@ class TerminalListener:
         self._say_forecasters(report)
         # What was said of those that this pass did not decide for is over: the same again is news.
         before, self.last_decisions = self.last_decisions, {}
-        standing = {said.sentence for said in before.values()}
         now: set[str] = set()
         for topology_ids, decision in report.decisions:
             if isinstance(decision, Hold):
@@ -97,13 +96,10 @@ class TerminalListener:
             else:
                 key, sentence = assignment_hash(decision.target), f"plan {decision.id}: {decision.reason}"
                 told = decision.id in self.last_words  # the pass is over: its record went before
-            said = before.get(topology_ids)
-            if said is not None and said.key == key:
-                self.last_decisions[topology_ids] = said
+            self.last_decisions[topology_ids] = now_said = Said(key, sentence)
+            if _stands(topology_ids, now_said, before) or sentence in now:
                 continue
-            self.last_decisions[topology_ids] = Said(key, sentence)
-            # A group that is another one since a topology has joined it has not changed its mind by that.
-            if not told and sentence not in now and (said is not None or sentence not in standing):
+            if not told:
                 self.say(sentence)
             now.add(sentence)
 
@@ -165,3 +161,17 @@ class CountsTeller:
         """See `executor_counts.ExecutorCounts`."""
         if self.said.setdefault((name, reason), SaidOnce()).is_new(message, self.passes):
             self.say(f"{name}: {'note: ' if warning else ''}{message}")
+
+
+def _stands(topology_ids: tuple[str, ...], decided: Said, before: Mapping[tuple[str, ...], Said]) -> bool:
+    """Whether a reader knows it from the pass before.
+
+    A group that is another one since a topology has joined it has not changed its mind by that; and since sentences do
+    not say of whom they are, the very same of somebody new tells nothing.
+    """
+    if topology_ids in before:
+        return before[topology_ids].key == decided.key
+    return any(
+        said.sentence == decided.sentence or (said.key == decided.key and not frozenset(ids).isdisjoint(topology_ids))
+        for ids, said in before.items()
+    )

@@ -108,6 +108,22 @@ def test_a_hold_is_not_said_again_for_topologies_that_join_and_is_for_a_group_th
     assert said[3:] == ["hold, NoChange: adaptive proposes the assignment in force"]
 
 
+def test_a_hold_with_other_figures_is_not_said_again_for_topologies_that_join_and_is_for_strangers() -> None:
+    said = list[str]()
+    terminal = TerminalListener(said.append)
+
+    def holds(seen: int, *groups: tuple[str, ...]) -> None:
+        hold = Hold(HoldReason.WARMING_UP, f"load was seen for {seen} of 9 periods")
+        terminal.on_pass(PassReport(0.0, None, None, tuple((group, hold) for group in groups)))
+
+    holds(1, ("a-1-1",))
+    holds(2, ("a-1-1",))
+    holds(3, ("a-1-1", "b-2-2"))
+    assert said == ["hold, WarmingUp: load was seen for 1 of 9 periods"]
+    holds(4, ("a-1-1", "b-2-2"), ("c-3-3",))
+    assert said[1:] == ["hold, WarmingUp: load was seen for 4 of 9 periods"]
+
+
 def test_another_peer_in_the_way_is_said_too() -> None:
     played, said = scene(), list[str]()
     terminal = TerminalListener(said.append)

@@ -10,6 +10,9 @@ import numpy as np
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.model import Executor, WorkerSlot
 
+NEARLY_ALL = 0.95
+"""Of its tuples a sender keeps to full receivers in reach where it does not leave them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seats:
@@ -35,7 +38,7 @@ class NearFirst:
     is_own_worker_only: bool
     """Whether senders with receivers in their own worker never send to others, full or not."""
     stays_when_full: bool
-    """Whether they were seen to send to those in reach alone although these were full."""
+    """Whether those with a full receiver in reach were seen to send hardly anything to others."""
     tasks: Floats
     """Of each receiver."""
 
@@ -50,7 +53,8 @@ def near_first(
     reach = in_reach(senders, receivers)
     tells = ~(with_own_worker(senders, receivers) & is_own_worker_only)  # those keep to it whatever the others do
     keeps = _keeps_to_reach(block[tells], reach[tells], tasks)
-    stays = keeps and bool(reach[tells & _has_a_choice(block, reach)][:, full].any())
+    beside_full = tells & _has_a_choice(block, reach) & reach[:, full].any(axis=1)
+    stays = keeps and _share_inside(block[beside_full], reach[beside_full]) >= NEARLY_ALL
     if not keeps:
         reach = in_reach(senders, receivers, of_host=False)
     return NearFirst(reach, block.sum(axis=1) == 0.0, keeps, is_own_worker_only, stays, tasks)
@@ -105,9 +109,14 @@ def _keeps_to_reach(block: Floats, reach: Flags, tasks: Floats) -> bool:
     if not told.any():
         return True
     rows, inside = block[told], reach[told]
-    within = float(rows[inside].sum()) / float(rows.sum())
     if_even = float((rows.sum(axis=1) * (inside @ tasks)).sum()) / float(rows.sum() * tasks.sum())
-    return within > (1.0 + if_even) / 2.0
+    return _share_inside(rows, inside) > (1.0 + if_even) / 2.0
+
+
+def _share_inside(block: Floats, reach: Flags) -> float:
+    """Of all that these senders send; 0 where none does."""
+    sent = float(block.sum())
+    return float(block[reach].sum()) / sent if sent > 0.0 else 0.0
 
 
 def _has_a_choice(block: Floats, reach: Flags) -> Flags:

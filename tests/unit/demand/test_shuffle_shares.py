@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from builders import graph_topology, placed, slot, snapshot, supervisors
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Edge, Executor, Topology
+from storm_operator.core.shuffle_reach import Seats, near_first
 from storm_operator.core.shuffle_shares import MOST_PAIRS, ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -169,6 +171,17 @@ def test_who_stays_with_full_receivers_nearby_sends_to_all_where_none_is_near() 
     seen, demand = shared(BESIDE_A, APART, FULL_BESIDE, FULL)
     assert (seen.traffic.rate(SPOUT, SPLIT_A), seen.traffic.rate(SPOUT, SPLIT_B)) == pytest.approx((100.0, 100.0))
     assert not demand.beyond_thread_millicores
+
+
+@pytest.mark.parametrize(("home", "stays"), [(10.0, False), (77.0, False), (97.0, True)])
+def test_only_a_sender_with_a_full_receiver_nearby_tells_whether_it_stays(home: float, stays: bool) -> None:
+    """The others keep to theirs, which have room."""
+    senders = Seats(np.arange(10), np.arange(10))
+    sent = np.eye(10) * 100.0
+    sent[0] = [home, *[(100.0 - home) / 9.0] * 9]
+    full = np.arange(10) == 0
+    seen = near_first(sent, senders, senders, tasks=np.ones(10), full=full, is_own_worker_only=False)
+    assert (seen.keeps_to_reach, seen.stays_when_full) == (True, stays)
 
 
 HEAVY = {**NEEDS, SPLIT_A: 600.0, SPLIT_B: 600.0}

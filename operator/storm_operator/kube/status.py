@@ -161,7 +161,8 @@ def _figures(view: TopologyView) -> dict[str, Any]:
     if rates is not None and rates.latency is not None:
         latency = {"p50Milliseconds": rates.latency.p50_ms, "p99Milliseconds": rates.latency.p99_ms}
         figures["latency"] = {name: round(value, 2) for name, value in latency.items()}
-    if topology_id not in snapshot.topologies_of_unknown_traffic():
+    # Each status asks: `topologies_of_unknown_traffic` goes through the executors of all topologies.
+    if slots and all(executor.topology_id != topology_id for executor in snapshot.completeness.missing_executors):
         crossing = snapshot.traffic.within(topology_id).inter_supervisor(snapshot.assignment)
         figures["interSupervisorTuplesPerSecond"] = round(crossing, 1)
     return figures

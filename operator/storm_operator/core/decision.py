@@ -27,8 +27,8 @@ class Move:
 class Prediction:
     """What a placement costs and saves, as far as can be told from measured rates.
 
-    `complete_latency_ms` is None where no latency was measured to scale from, or an overload comes or goes with the
-    plan.
+    `complete_latency_ms` is None where no latency was measured to scale from; after a plan also where that relieves an
+    overload.
     """
 
     inter_supervisor_tuples_per_second: float

@@ -250,7 +250,7 @@ _PREDICTION = (
     ("network_usage", "tuples per second times round trip, tuple-ms/s"),
     ("supervisors_used", "supervisors in use"),
     ("overloaded_millicores", "demand beyond supervisors' headroom and executors' threads"),
-    ("latency_ms", "complete latency, where one was measured and no overload comes or goes"),
+    ("latency_ms", "complete latency, where it could be told"),
 )
 
 PLANS = Table(

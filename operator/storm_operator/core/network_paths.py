@@ -36,38 +36,66 @@ def network_paths_ms(
 
 def _path_ms(topology: Topology, traffic: TrafficMatrix, placed: PlacedTraffic, delays_ms: Floats) -> float:
     begin, end = traffic.rows_within(topology.id)
+    pairs = slice(*np.searchsorted(placed.sources, (begin, end)))
+    if not delays_ms[pairs].any():
+        return 0.0
     number = {component.name: at for at, component in enumerate(topology.components)}
     running = frozenset(topology.executors)
-    rows = traffic.executors[begin:end]
-    component_of = np.array([number[e.component] if e in running else NOWHERE for e in rows], dtype=np.int64)
-    own = slice(*np.searchsorted(placed.sources, (begin, end)))
-    sources, targets = placed.sources[own] - begin, placed.targets[own] - begin
-    edges = _edges(component_of, sources, targets, placed.per_second[own], delays_ms[own])
+    runs = [number[e.component] if e in running else NOWHERE for e in traffic.executors[begin:end]]
+    place_of, component_of = _places(np.array(runs, dtype=np.int64), placed.slots[begin:end])
+    sources, targets = place_of[placed.sources[pairs] - begin], place_of[placed.targets[pairs] - begin]
+    known = (sources != NOWHERE) & (targets != NOWHERE)
+    if not known.any():
+        return 0.0
+    edges = _edges(
+        component_of, sources[known], targets[known], placed.per_second[pairs][known], delays_ms[pairs][known]
+    )
     acker = number.get(ACKER_COMPONENT, NOWHERE)
     spouts = [at for at, component in enumerate(topology.components) if component.kind is ComponentKind.SPOUT]
     from_others = {edge: hops for edge, hops in edges.items() if edge[0] != acker}
     return slowest_trees_ms(len(component_of), from_others, spouts, acker)
 
 
+def _places(component_of_row: Ints, slot_of_row: Ints) -> tuple[Ints, Ints]:
+    """The place of each executor, a component's in a worker: delays go by workers, and who shares one sends alike.
+
+    And the component of each place; these are sorted by it.
+    """
+    in_trees = (component_of_row != NOWHERE) & (slot_of_row != NOWHERE)
+    slots = int(slot_of_row.max(initial=0)) + 1
+    places, place_of_those = np.unique((component_of_row * slots + slot_of_row)[in_trees], return_inverse=True)
+    place_of = np.full(len(component_of_row), NOWHERE, dtype=np.int64)
+    place_of[in_trees] = place_of_those
+    return place_of, places // slots
+
+
 def _edges(component_of: Ints, sources: Ints, targets: Ints, per_second: Floats, delays_ms: Floats) -> Edges:
-    """The hops between each two components that exchange tuples. Pairs come sorted by their sources."""
-    components = int(component_of.max(initial=0)) + 1
-    known = np.flatnonzero((component_of[sources] != NOWHERE) & (component_of[targets] != NOWHERE))
-    edge_of = (component_of[sources] * components + component_of[targets])[known]
+    """The hops between each two components that exchange tuples, from pairs of executors, of which there are some, by
+    their places."""
+    places, components = len(component_of), int(component_of.max(initial=0)) + 1
+    pairs, firsts, pair_of = np.unique(sources * places + targets, return_index=True, return_inverse=True)
+    sources, targets = pairs // places, pairs % places
+    per_second = np.bincount(pair_of, weights=per_second, minlength=len(pairs)).astype(np.float64)
+    delays_ms = delays_ms[firsts]
+    edge_of = component_of[sources] * components + component_of[targets]
     order = np.argsort(edge_of, kind="stable")
-    edges, first_pairs = np.unique(edge_of[order], return_index=True)
+    edge_of, sources, targets = edge_of[order], sources[order], targets[order]
+    per_second, delays_ms = per_second[order], delays_ms[order]
+    begins = np.flatnonzero(np.diff(edge_of * places + sources, prepend=NOWHERE))
+    sent = np.add.reduceat(per_second, begins)
+    shares = per_second / np.repeat(sent, np.diff(begins, append=len(pairs)))
+    edges, firsts = np.unique(edge_of, return_index=True)
     found = {}
-    for edge, pairs in zip(
-        edges.tolist(), np.split(known[order], first_pairs[1:]), strict=False
-    ):  # no edge, one part without pairs
-        begins = np.flatnonzero(np.diff(sources[pairs], prepend=NOWHERE))
-        sent = np.add.reduceat(per_second[pairs], begins)
+    for edge, first, last in zip(edges.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(pairs)], strict=True):
+        own = slice(first, last)
+        of_sources = slice(*np.searchsorted(begins, (first, last)))
         found[divmod(edge, components)] = Hops(
-            sources=sources[pairs][begins],
-            sent=sent,
-            begins=begins,
-            targets=targets[pairs],
-            shares=per_second[pairs] / np.repeat(sent, np.diff(begins, append=len(pairs))),
-            delays_ms=delays_ms[pairs],
+            sources=sources[begins[of_sources]],
+            sent=sent[of_sources],
+            begins=begins[of_sources] - first,
+            targets=targets[own],
+            per_second=per_second[own],
+            shares=shares[own],
+            delays_ms=delays_ms[own],
         )
     return found

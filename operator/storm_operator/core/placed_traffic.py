@@ -24,6 +24,7 @@ class PlacedTraffic:
 
     `sources` and `targets` are positions in the traffic matrix' executors. `round_trip_ms` is as `Distances.between`
     has it, but 0 within one supervisor: what is paid between two workers there is asked for with each figure.
+    `slots` has a number for the slot of each executor of the matrix, `NOWHERE` without one.
     """
 
     sources: Ints
@@ -32,6 +33,7 @@ class PlacedTraffic:
     same_worker: Truths
     same_supervisor: Truths
     round_trip_ms: Floats
+    slots: Ints
 
     def within(self, wanted: Truths) -> PlacedTraffic:
         """The part between executors that are wanted; one truth for each executor of the traffic matrix."""
@@ -45,6 +47,7 @@ class PlacedTraffic:
             self.same_worker[chosen],
             self.same_supervisor[chosen],
             self.round_trip_ms[chosen],
+            self.slots,
         )
 
     def between_ms(self, between_workers_ms: float) -> Floats:
@@ -73,9 +76,8 @@ def place_traffic(traffic: TrafficMatrix, distances: Distances, assignment: Assi
         sources, targets, per_second = sources[placed], targets[placed], per_second[placed]
     a, b = slot_of_row[sources], slot_of_row[targets]
     here, there = supervisor_of_slot[a], supervisor_of_slot[b]
-    return PlacedTraffic(
-        sources, targets, per_second, a == b, here == there, _round_trips_ms(distances, supervisor_ids, here, there)
-    )
+    round_trips_ms = _round_trips_ms(distances, supervisor_ids, here, there)
+    return PlacedTraffic(sources, targets, per_second, a == b, here == there, round_trips_ms, slot_of_row)
 
 
 def rows_of_topologies(traffic: TrafficMatrix, topology_ids: Iterable[str]) -> Truths:

@@ -4,8 +4,8 @@ Complete latency is scaled from what was measured: the part of it that the netwo
 is replaced by what the network would take in the new one (`network_paths`: as Storm's ackers measure it, without the
 first message's way to the acker and without the acker's answer to the spout).
 
-Limits: queueing and CPU contention are taken to stay as they are. Where they will not, since an overload comes or goes,
-`proposed_change` leaves the latency open. How far predictions are off: docs/explanation/prediction.md.
+Limits: queueing and CPU contention are taken to stay as they are. Where a plan is made to end them, `proposed_change`
+leaves its latency open. How far predictions are off: docs/explanation/prediction.md.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def examine_proposal(
         target=target,
         diff=diff,
         before=before,
-        after=after if _waits_stay(trouble, before, after) else replace(after, complete_latency_ms=None),
+        after=replace(after, complete_latency_ms=None) if _ends_waits(trouble) else after,
         running_cost=cost_before.running - network_of_others(snapshot, in_force, prices, settings),
         saved_cost=saved,
         payback_seconds=(
@@ -158,13 +158,9 @@ def examine_proposal(
     )
 
 
-def _waits_stay(trouble: Trouble | None, before: Prediction, after: Prediction) -> bool:
-    """Whether the measured latency tells anything about the one to come: not where tuples wait now for CPU, or for who
-    has no place, and will not; nor where they will and do not now."""
-    if after.overloaded_millicores > before.overloaded_millicores + ROUNDING_MILLICORES:
-        return False
-    waits_for = {PlanCause.WITHOUT_PLACE, PlanCause.OVERLOAD, PlanCause.LITTLE_HEADROOM}
-    return trouble is None or trouble.cause not in waits_for
+def _ends_waits(trouble: Trouble | None) -> bool:
+    """Whether tuples wait for CPU now, and will not: the measured latency tells nothing of the one to come then."""
+    return trouble is not None and trouble.cause in {PlanCause.OVERLOAD, PlanCause.LITTLE_HEADROOM}
 
 
 def _unnoticed_relief(

@@ -65,8 +65,8 @@ DECISION_METRICS = (
         ("nimbus", "topology", "stage"),
         SECONDS,
         f"{_LAST_PLAN} and stage",
-        "Mean complete latency of the slowest topology of the plan. stage as above; none is predicted where an overload"
-        " comes or goes.",
+        "Mean complete latency of the slowest topology of the plan. stage as above; none is predicted of a plan that"
+        " relieves an overload.",
         6_000,
     ),
     operator_metric(

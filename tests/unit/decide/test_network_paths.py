@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,6 +75,49 @@ def test_a_tree_is_complete_with_the_last_of_its_tuples() -> None:
     round_trip_ms = picture.distances.between(slots[spout], slots[far])
     path_ms = network_paths_ms([acked], picture.traffic, traffic, 0.0)["t"]
     assert path_ms == pytest.approx(round_trip_ms * (1.0 - 0.5**10))
+
+
+def test_a_pair_far_away_that_hardly_any_tuple_takes_leaves_the_others_as_near_as_they_are() -> None:
+    plain = graph_topology("t", {"s": 1, "a": 2}, [Edge("s", "default", "a", "shuffle")])
+    (spout,), (near, far) = plain.executors_of("s"), plain.executors_of("a")
+    here = {spout: WorkerSlot("s1", 6700), near: WorkerSlot("s2", 6700), far: WorkerSlot("s3", 6700)}
+    rates = {(spout, near): 200.0, (spout, far): 1e-9}
+    far_away = Distances({("s1", "s2"): 0.4, ("s1", "s3"): 100.0, ("s2", "s3"): 100.0}, 0.2, 5.0)
+    picture = replace(snapshot([plain], supervisors(3), here, rates=rates), distances=far_away)
+    traffic = place_traffic(picture.traffic, far_away, picture.assignment)
+    near_ms = far_away.between(here[spout], here[near]) / 2.0
+    assert network_paths_ms([plain], picture.traffic, traffic, 0.0)["t"] == pytest.approx(near_ms, rel=0.01)
+
+
+def test_a_spout_whose_trees_nobody_tracks_has_no_latency() -> None:
+    plain = graph_topology(
+        "t", {"s": 1, "u": 1, "a": 1}, [Edge(spout, "default", "a", "shuffle") for spout in ("s", "u")]
+    )
+    (tracked,), (untracked,), (bolt,) = (plain.executors_of(name) for name in ("s", "u", "a"))
+    acker = Executor("t", 9, 9, ACKER_COMPONENT)
+    acked = with_acker(plain, acker)
+    here = {e: WorkerSlot("s1", 6700) for e in (tracked, bolt, acker)} | {untracked: WorkerSlot("s2", 6700)}
+    rates = {(tracked, bolt): 10.0, (untracked, bolt): 10.0, (tracked, acker): 10.0, (bolt, acker): 10.0}
+    picture = snapshot([acked], supervisors(2), here, rates=rates)
+    traffic = place_traffic(picture.traffic, picture.distances, picture.assignment)
+    assert network_paths_ms([acked], picture.traffic, traffic, 0.0) == {"t": 0.0}
+
+
+def test_many_pairs_do_not_take_much_memory() -> None:
+    many = graph_topology("t", {"s": 300, "a": 300}, [Edge("s", "default", "a", "fields")])
+    machines = supervisors(300, slots=2)
+    slots = [WorkerSlot(machine.id, port) for machine in machines for port in machine.ports]
+    here = dict(zip(many.executors, slots, strict=True))
+    rates = {(a, b): 1.0 for a in many.executors_of("s") for b in many.executors_of("a")}
+    picture = snapshot([many], machines, here, rates=rates)
+    traffic = place_traffic(picture.traffic, picture.distances, picture.assignment)
+    tracemalloc.start()
+    try:
+        network_paths_ms([many], picture.traffic, traffic, 0.0)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 60e6
 
 
 def test_what_nobody_acks_is_not_waited_for() -> None:

@@ -21,7 +21,7 @@ java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: setup ## Real Storm, Storm's scheduler against storm-operator, a report in build/demo (DEMO_MINUTES=6)
+demo: prerequisites venv jars ## Real Storm, Storm's scheduler against storm-operator, a report in build/demo (DEMO_MINUTES=6)
 	$(BIN)/storm-operator demo --output build/demo $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
 
 demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node made here (root, Go, `make packages`)
@@ -224,7 +224,7 @@ page-pictures: setup ## A real cluster under load: screenshots of the operator's
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars spark-jars kubernetes node lock clean
-setup: prerequisites venv jars spark-jars ## Everything that demo and test need
+setup: prerequisites venv jars spark-jars ## Everything that tests need; the demo needs no jars of Spark
 
 prerequisites: ## Check for Python, Java and the rest; each missing one with the command that installs it
 	@$(PYTHON) .ci/prerequisites.py

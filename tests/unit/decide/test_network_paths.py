@@ -24,6 +24,7 @@ from storm_operator.core.model import (
 )
 from storm_operator.core.network_paths import network_paths_ms
 from storm_operator.core.placed_traffic import place_traffic
+from storm_operator.core.prediction import network_path_ms
 from storm_operator.core.snapshot import ClusterSnapshot
 
 SEEDS = range(8)
@@ -71,10 +72,8 @@ def test_a_tree_is_complete_with_the_last_of_its_tuples() -> None:
     acked = with_acker(plain, acker)
     rates = {(spout, near): 50.0, (spout, far): 50.0, (spout, acker): 10.0, (near, acker): 50.0, (far, acker): 50.0}
     picture = snapshot([acked], supervisors(2), {**slots, acker: WorkerSlot("s1", 6700)}, rates=rates)
-    traffic = place_traffic(picture.traffic, picture.distances, picture.assignment)
     round_trip_ms = picture.distances.between(slots[spout], slots[far])
-    path_ms = network_paths_ms([acked], picture.traffic, traffic, 0.0)["t"]
-    assert path_ms == pytest.approx(round_trip_ms * (1.0 - 0.5**10))
+    assert network_path_ms(picture, acked, picture.assignment) == pytest.approx(round_trip_ms * (1.0 - 0.5**10))
 
 
 def test_a_pair_far_away_that_hardly_any_tuple_takes_leaves_the_others_as_near_as_they_are() -> None:
@@ -84,9 +83,8 @@ def test_a_pair_far_away_that_hardly_any_tuple_takes_leaves_the_others_as_near_a
     rates = {(spout, near): 200.0, (spout, far): 1e-9}
     far_away = Distances({("s1", "s2"): 0.4, ("s1", "s3"): 100.0, ("s2", "s3"): 100.0}, 0.2, 5.0)
     picture = replace(snapshot([plain], supervisors(3), here, rates=rates), distances=far_away)
-    traffic = place_traffic(picture.traffic, far_away, picture.assignment)
     near_ms = far_away.between(here[spout], here[near]) / 2.0
-    assert network_paths_ms([plain], picture.traffic, traffic, 0.0)["t"] == pytest.approx(near_ms, rel=0.01)
+    assert network_path_ms(picture, plain, picture.assignment) == pytest.approx(near_ms, rel=0.01)
 
 
 def test_a_spout_whose_trees_nobody_tracks_has_no_latency() -> None:
@@ -98,9 +96,7 @@ def test_a_spout_whose_trees_nobody_tracks_has_no_latency() -> None:
     acked = with_acker(plain, acker)
     here = {e: WorkerSlot("s1", 6700) for e in (tracked, bolt, acker)} | {untracked: WorkerSlot("s2", 6700)}
     rates = {(tracked, bolt): 10.0, (untracked, bolt): 10.0, (tracked, acker): 10.0, (bolt, acker): 10.0}
-    picture = snapshot([acked], supervisors(2), here, rates=rates)
-    traffic = place_traffic(picture.traffic, picture.distances, picture.assignment)
-    assert network_paths_ms([acked], picture.traffic, traffic, 0.0) == {"t": 0.0}
+    assert network_path_ms(snapshot([acked], supervisors(2), here, rates=rates), acked, Assignment(here)) == 0.0
 
 
 def test_many_pairs_do_not_take_much_memory() -> None:
@@ -110,10 +106,9 @@ def test_many_pairs_do_not_take_much_memory() -> None:
     here = dict(zip(many.executors, slots, strict=True))
     rates = {(a, b): 1.0 for a in many.executors_of("s") for b in many.executors_of("a")}
     picture = snapshot([many], machines, here, rates=rates)
-    traffic = place_traffic(picture.traffic, picture.distances, picture.assignment)
     tracemalloc.start()
     try:
-        network_paths_ms([many], picture.traffic, traffic, 0.0)
+        network_path_ms(picture, many, picture.assignment)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -129,9 +124,7 @@ def test_what_nobody_acks_is_not_waited_for() -> None:
     acked = with_acker(plain, acker)
     here = {executor: WorkerSlot("s1", 6700) for executor in (spout, bolt, acker)} | {log: WorkerSlot("s2", 6700)}
     rates = {(spout, bolt): 10.0, (bolt, log): 10.0, (spout, acker): 10.0, (bolt, acker): 10.0}
-    picture = snapshot([acked], supervisors(2), here, rates=rates)
-    traffic = place_traffic(picture.traffic, picture.distances, picture.assignment)
-    assert network_paths_ms([acked], picture.traffic, traffic, 0.0) == {"t": 0.0}
+    assert network_path_ms(snapshot([acked], supervisors(2), here, rates=rates), acked, Assignment(here)) == 0.0
 
 
 @dataclass(frozen=True)

@@ -159,13 +159,13 @@ def _cpu(topology: TopologyView, view: PassView, own: Sequence[ExecutorView]) ->
     used = total([one.cpu_used_millicores for one in own])
     if topology.is_held_to_limits:
         most = total([one.limit_millicores for one in own])
-        bound = f"are held to {figure(most)}"
+        bound = f" and are held to {figure(most)}"
     else:
         most = total([one.demand_millicores for one in own])
-        bound = f"would get {figure(most)} as CPU limits"
+        bound = "" if most is None else f" and would get {figure(most)} as CPU limits"
     sentences = []
     if used is not None or most is not None:
-        sentences.append(f"Its executors use {figure(used)} millicores and {bound}{_tightest(own)}.")
+        sentences.append(f"Its executors use {figure(used)} millicores{bound}{_tightest(own)}.")
     if topology.asks_for_limits and not topology.is_held_to_limits:
         sentences.append("They are not all held to the CPU limits that are asked for.")
     places = {view.workers[one.worker].supervisor for one in own if one.worker is not None}

@@ -18,12 +18,13 @@ def outcome_of(
 ) -> Outcome:
     """The figures that a plan for `topology_ids` is judged by.
 
-    Latency is of those `timed_before` alone (None: of all): what was unknown before is not compared with what was not.
+    Latency is of those `timed_before` alone: what was unknown before is not compared with what was not. Where none was
+    (or nobody knows: None) nothing is compared, and it is of all.
     """
     rates = [snapshot.rates[topology] for topology in topology_ids if topology in snapshot.rates]
     acked = [rate.acked_per_second for rate in rates if rate.acked_per_second is not None]
-    compared = topology_ids if timed_before is None else timed_before
-    timed = [snapshot.rates[topology].latency for topology in compared if topology in snapshot.rates]
+    told = timed_before or topology_ids
+    timed = [snapshot.rates[topology].latency for topology in told if topology in snapshot.rates]
     slowest = max((one for one in timed if one is not None), key=lambda latency: latency.p50_ms, default=None)
     untimed = [topology for topology in topology_ids if not _is_timed(snapshot, topology)]
     waiting = [waits for topology in untimed if (waits := _waiting_ms(snapshot, topology)) is not None]

@@ -12,7 +12,7 @@ from console_scene import page_scene
 from loop_scene import SPREAD, WORDS, with_mode
 from storm_operator.console.explain import explain_topology
 from storm_operator.console.hold_rules import HOLD_RULES
-from storm_operator.console.views import DecisionView
+from storm_operator.console.views import DecisionView, ExecutorView
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.parallelism import HeldResize
@@ -69,7 +69,7 @@ def test_executors_are_held_to_their_limits_and_not_to_what_they_need() -> None:
     seen = page_scene(passes=1).watcher.seen
     executors = tuple(replace(one, demand_millicores=200.0, limit_millicores=30.0) for one in seen.view.executors)
 
-    def cpu(is_held: bool) -> str:
+    def cpu(is_held: bool, executors: tuple[ExecutorView, ...] = executors) -> str:
         topologies = tuple(replace(one, is_held_to_limits=is_held) for one in seen.view.topologies)
         found = explain_topology("words", replace(seen.view, executors=executors, topologies=topologies), (), ())
         assert found is not None
@@ -77,6 +77,9 @@ def test_executors_are_held_to_their_limits_and_not_to_what_they_need() -> None:
 
     assert f"millicores and are held to {figure(30.0 * len(executors))}." in cpu(is_held=True)
     assert f"millicores and would get {figure(200.0 * len(executors))} as CPU limits." in cpu(is_held=False)
+    used = 50.0 * len(executors)
+    unmanaged = replace(executors[0], cpu_used_millicores=50.0, demand_millicores=None, limit_millicores=None)
+    assert cpu(False, (unmanaged,) * len(executors)) == f"Its executors use {figure(used)} millicores."
 
 
 def test_what_is_missing_is_named() -> None:

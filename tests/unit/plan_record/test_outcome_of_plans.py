@@ -77,20 +77,29 @@ def test_waiting_is_told_where_no_complete_latency_is(latency_ms: float | None, 
     assert measured((1000.0, 0.0), (500.0, 0.0), latency_ms=latency_ms).waiting_ms == waiting_ms
 
 
-def outcome_of_two(words: TopologyRates, lines: TopologyRates) -> Outcome:
+def outcome_of_two(words: TopologyRates, lines: TopologyRates, timed_before: tuple[str, ...] | None = None) -> Outcome:
     other = chain_topology("lines", ("spout", 1))
     both = (WORDS.id, other.id)
     rates = dict(zip(both, (words, lines), strict=True))
     places = placed(WORDS, {"spout": "s1", "split": "s1"}) | placed(other, {"spout": "s1"})
-    return outcome_of(snapshot((WORDS, other), supervisors(1), places, topology_rates=rates), both)
+    return outcome_of(snapshot((WORDS, other), supervisors(1), places, topology_rates=rates), both, timed_before)
 
 
 def test_of_several_topologies_the_latency_is_that_of_the_slowest() -> None:
     quick, slow = LatencySummary(3.0, 2.0, 90.0, 100), LatencySummary(5.0, 4.0, 9.0, 100)
     for two in ((quick, slow), (slow, quick)):
-        outcome = outcome_of_two(*(TopologyRates(10.0, 0.0, one) for one in two))
+        words, lines = (TopologyRates(10.0, 0.0, one) for one in two)
+        outcome = outcome_of_two(words, lines)
         figures = (outcome.complete_latency_mean_ms, outcome.complete_latency_p50_ms, outcome.complete_latency_p99_ms)
         assert figures == (slow.mean_ms, slow.p50_ms, slow.p99_ms)
+
+
+@pytest.mark.parametrize(("timed_before", "p50_ms"), [(None, 4.0), ((WORDS.id,), 2.0), ((), 4.0)])
+def test_latency_is_of_those_that_can_be_compared_and_of_all_where_none_can(
+    timed_before: tuple[str, ...] | None, p50_ms: float
+) -> None:
+    quick, slow = (TopologyRates(10.0, 0.0, LatencySummary(9.0, p50, 90.0, 100)) for p50 in (2.0, 4.0))
+    assert outcome_of_two(quick, slow, timed_before).complete_latency_p50_ms == p50_ms
 
 
 @pytest.mark.parametrize(("other", "acked"), [(5.0, 15.0), (None, None)])

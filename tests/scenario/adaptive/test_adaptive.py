@@ -202,6 +202,13 @@ def test_where_supervisors_have_one_slot_auto_knows_that_kinds_apart_are_a_netwo
     assert found == [frozenset(), {"example"}]
 
 
+def test_auto_keeps_together_what_was_just_submitted() -> None:
+    """Nobody knows its traffic yet. Were it placed apart, it would stay so where it would not pay to restart it."""
+    case = measured_example(Separation.AUTO)
+    new = replace(case.snapshot, assignment=Assignment({}), traffic=TrafficMatrix({}, case.snapshot.traffic.executors))
+    assert list(workers_by_supervisor(place(replace(case, snapshot=new)), "example").values()) == [1]
+
+
 def test_auto_leaves_apart_what_is_apart_where_the_change_does_not_pay() -> None:
     case = measured_example(Separation.AUTO)
     distances = Distances({}, default_ms=4.0, worker_hop_ms=1.3)

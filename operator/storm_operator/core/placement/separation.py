@@ -40,17 +40,19 @@ def ways_to_separate(
 def cheaper_together(snapshot: ClusterSnapshot, settings: PlacementSettings, prices: Prices) -> frozenset[str]:
     """The movable topologies whose hops between workers would cost more than the state that a restart loses.
 
-    A topology of one kind of executors is among them: there is nothing to separate.
+    A topology of one kind of executors is among them: there is nothing to separate. So is one of which no traffic is
+    known yet: what has no figure is not free, and once apart it stays so where a restart does not pay.
     """
     lost: dict[str, float] = {}
     for executor, price in prices.state_of.items():
         lost[executor.topology_id] = lost.get(executor.topology_id, 0.0) + price
     crossing = _crossing_tuples(snapshot)
     hop_ms = _hop_between_kinds_ms(snapshot, settings)
+    unmeasured = {topology for topology in snapshot.topologies_of_unknown_traffic() if not crossing.get(topology)}
     return frozenset(
         topology_id
         for topology_id in settings.movable
-        if lost.get(topology_id, 0.0) <= crossing.get(topology_id, 0.0) * hop_ms
+        if topology_id in unmeasured or lost.get(topology_id, 0.0) <= crossing.get(topology_id, 0.0) * hop_ms
     )
 
 

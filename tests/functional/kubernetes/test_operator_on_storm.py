@@ -111,7 +111,8 @@ def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(
     (undone,) = eventually(lambda: scene.rebalances("RolledBack"), "the way back is carried out")
     (back,) = eventually(lambda: scene.rebalances("Verified"), "what took it back is verified")
     assert back["status"]["rollbackOf"] == undone["metadata"]["name"] == verified["metadata"]["name"]
-    assert undone["status"]["rolledBackBy"] == back["metadata"]["name"]
+    back_by = back["metadata"]["name"]
+    eventually(lambda: status_of(scene, undone).get("rolledBackBy") == back_by, "what was taken back names what did it")
     assert back["spec"]["planHash"] == verified["spec"]["baseHash"]
     assert back["spec"]["baseHash"] == verified["spec"]["planHash"]
     scene.delete("asked")

@@ -23,6 +23,8 @@ from storm_operator.core.model import (
     Topology,
     WorkerSlot,
 )
+from storm_operator.core.network_paths import network_paths_ms
+from storm_operator.core.placed_traffic import place_traffic
 from storm_operator.core.settings import PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import (
     ClusterSnapshot,
@@ -212,3 +214,10 @@ def placement_settings(
         movable=frozenset(topology.id for topology in topologies),
         restart_seconds=restart_seconds,
     )
+
+
+def network_path_ms(picture: ClusterSnapshot, topology: Topology, assignment: Assignment) -> float:
+    """The network's part of the complete latency of one topology under `assignment`."""
+    placed_traffic = place_traffic(picture.traffic, picture.distances, assignment)
+    between_workers_ms = picture.distances.between_workers_ms
+    return network_paths_ms([topology], picture.traffic, placed_traffic, between_workers_ms)[topology.id]

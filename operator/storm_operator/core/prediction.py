@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from storm_operator.core.decision import Prediction
-from storm_operator.core.model import Assignment, Demand, Topology
+from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.network_paths import network_paths_ms
-from storm_operator.core.placed_traffic import place_traffic, rows_of_topologies
+from storm_operator.core.placed_traffic import rows_of_topologies
 from storm_operator.core.placement.objective import SeenAssignment, see
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -49,13 +49,6 @@ def predict_change(
         _prediction(snapshot, in_force, topology_ids, _slowest_ms(known_ms, paths, paths)),
         _prediction(snapshot, then, topology_ids, _slowest_ms(known_ms, paths, paths_then)),
     )
-
-
-def network_path_ms(snapshot: ClusterSnapshot, topology: Topology, assignment: Assignment) -> float:
-    """The network's part of the complete latency of `topology`'s slowest tuple trees."""
-    traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
-    between_workers_ms = snapshot.distances.between_workers_ms
-    return network_paths_ms([topology], snapshot.traffic, traffic, between_workers_ms)[topology.id]
 
 
 def _prediction(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from builders import graph_topology, snapshot, supervisors
+from builders import graph_topology, network_path_ms, snapshot, supervisors
 from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
@@ -24,7 +24,6 @@ from storm_operator.core.model import (
 )
 from storm_operator.core.network_paths import network_paths_ms
 from storm_operator.core.placed_traffic import place_traffic
-from storm_operator.core.prediction import network_path_ms
 from storm_operator.core.snapshot import ClusterSnapshot
 
 SEEDS = range(8)

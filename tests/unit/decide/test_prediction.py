@@ -11,6 +11,7 @@ from builders import (
     even_traffic,
     graph_topology,
     latency,
+    network_path_ms,
     placed,
     placement_settings,
     same_demand,
@@ -27,7 +28,7 @@ from storm_operator.core.model import (
     Topology,
     WorkerSlot,
 )
-from storm_operator.core.prediction import network_path_ms, predict
+from storm_operator.core.prediction import predict
 from storm_operator.core.proposed_change import examine_proposal
 from storm_operator.core.settings import PlacementSettings
 

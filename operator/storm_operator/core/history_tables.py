@@ -248,7 +248,7 @@ _PREDICTION = (
     ("inter_supervisor_tuples_per_second", "tuples between supervisors"),
     ("inter_worker_tuples_per_second", "tuples between workers"),
     ("network_usage", "tuples per second times round trip, tuple-ms/s"),
-    ("supervisors_used", "supervisors in use"),
+    ("supervisors_used", "supervisors of the cluster in use, by whichever topology"),
     ("overloaded_millicores", "demand beyond supervisors' headroom and executors' threads"),
     ("latency_ms", "complete latency, where it could be told"),
 )

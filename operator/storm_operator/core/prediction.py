@@ -26,8 +26,8 @@ def predict(
 ) -> Prediction:
     """`assignment` under the rates of `snapshot` and the CPU of `demand`.
 
-    Traffic, supervisors and latency are those of the movable topologies alone (of all when none is named), as
-    verification will measure them; overload counts everything that shares the supervisors.
+    Traffic and latency are those of the movable topologies alone (of all when none is named), as verification will
+    measure them; overload and supervisors in use count everything that shares the supervisors.
     """
     topology_ids = settings.movable or frozenset(topology.id for topology in snapshot.topologies)
     in_force, then = (see(snapshot, a, demand, settings) for a in (snapshot.assignment, assignment))
@@ -59,7 +59,7 @@ def _prediction(
         inter_supervisor_tuples_per_second=own.inter_supervisor(),
         inter_worker_tuples_per_second=own.inter_worker(),
         network_usage=own.network_usage(snapshot.distances.between_workers_ms),
-        supervisors_used=len(seen.assignment.restricted_to(topology_ids).used_supervisors()),
+        supervisors_used=len(seen.assignment.used_supervisors()),
         overloaded_millicores=seen.overloaded_millicores,
         complete_latency_ms=complete_latency_ms,
     )

@@ -142,6 +142,16 @@ def test_unknown_latency_stays_unknown_and_others_traffic_is_left_out() -> None:
     assert everything.inter_supervisor_tuples_per_second == pytest.approx(207)
 
 
+@pytest.mark.parametrize(("others_place", "in_use"), [("s1:6702", 1), ("s2:6702", 2)])
+def test_a_supervisor_that_others_keep_in_use_is_not_saved(others_place: str, in_use: int) -> None:
+    other = chain_topology("other", ("spout", 1))
+    theirs = placed(other, {"spout": others_place})
+    picture = snapshot([LINE, other], supervisors(2), APART | theirs, rates=even_traffic(LINE, 100))
+    demand = same_demand([LINE, other])
+    together = predict(picture, Assignment(TOGETHER | theirs), demand, placement_settings([LINE]))
+    assert together.supervisors_used == in_use
+
+
 @pytest.mark.parametrize(
     ("in_force", "proposed", "need", "is_told"),
     [

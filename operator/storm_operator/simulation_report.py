@@ -101,6 +101,16 @@ class SimulationReport:
     def counted_points(self) -> tuple[Point, ...]:
         return tuple(point for point in self.points if point.at_seconds > self.warm_up_seconds)
 
+    @property
+    def counted_plans(self) -> tuple[PlanSummary, ...]:
+        """Those that came into force after the warm-up, as the restarts that `sums` count did."""
+        return tuple(
+            plan
+            for plan in self.plans
+            if plan.seconds_to_in_force is not None
+            and plan.at_seconds + plan.seconds_to_in_force > self.warm_up_seconds
+        )
+
     def mean_latency_ms(self, topology: str | None = None, figure: str = "latency_mean_ms") -> float | None:
         """Mean of a latency figure over periods, weighted with the trees that were complete in each."""
         weighted = [

@@ -31,7 +31,7 @@ FIGURES: Mapping[str, Callable[[SimulationReport], str]] = {
     "CPU used (core-seconds)": lambda r: f"{r.sums.cpu_used_core_seconds:,.0f}",
     "CPU reserved in vain (core-seconds)": lambda r: f"{r.sums.over_provided_core_seconds:,.0f}",
     "CPU missing (core-seconds)": lambda r: f"{r.sums.under_provided_core_seconds:,.1f}",
-    "plans": lambda r: str(len(r.plans)),
+    "plans put in force": lambda r: str(len(r.counted_plans)),
     "worker restarts": lambda r: str(r.sums.worker_restarts),
 }
 LONGEST_WORD = max(len(word) for name in FIGURES for word in name.split())

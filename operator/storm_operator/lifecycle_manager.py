@@ -72,6 +72,7 @@ class Progress:
 
 
 NEVER_SUBMITTED = Progress(Stage.SUSPENDED, "suspended before it was submitted")
+SUBMITTED = Progress(Stage.SUBMITTING, "submitted: it runs from the next pass on")
 BEING_WITHDRAWN = Progress(Stage.SUSPENDED, "suspended while it was submitted: that is being ended")
 
 
@@ -97,10 +98,10 @@ class LifecycleManager:
         """Whether any topology gets into Storm, or waits for its old one to end, as of the last step."""
         return any(map(_is_under_way, self.progress.values()))
 
-    def failures(self) -> tuple[Refusal, ...]:
-        """What could not be done of what StormTopologies say, as of the last step."""
-        failed = {name: known.message for name, known in self.progress.items() if known.stage is Stage.FAILED}
-        return tuple(Refusal(f"{name}: {message}", name) for name, message in sorted(failed.items()))
+    def not_as_described(self) -> tuple[Refusal, ...]:
+        """Why topologies do not run (yet) as StormTopologies say, as of the last step."""
+        words = {name: _why_not_as_described(known) for name, known in sorted(dict(self.progress).items())}
+        return tuple(Refusal(f"{name}: {why}", name) for name, why in words.items() if why)
 
     def remember(self, name: str, known: Progress, suspended: bool) -> None:
         """What an earlier life of the operator knew of `name`, unless this one knows it already."""
@@ -218,6 +219,7 @@ class LifecycleManager:
         self._say_once(spec.name, f"{spec.name}: submitting")
         self.progress[spec.name] = Progress(Stage.SUBMITTING)
         if self.submitter.submit(spec, wanted):
+            self.progress[spec.name] = SUBMITTED
             self.said.pop(spec.name, None)
             self.say(f"{spec.name}: submitted")
 
@@ -226,6 +228,20 @@ class LifecycleManager:
         if self.said.get(name) != sentence.split(" (next try")[0]:
             self.said[name] = sentence.split(" (next try")[0]
             self.say(sentence)
+
+
+def _why_not_as_described(progress: Progress) -> str:
+    """Empty where nothing is left to be done."""
+    match progress.stage:
+        case Stage.FAILED | Stage.WAITING:
+            return progress.message
+        case Stage.SUBMITTING:
+            return "" if progress == SUBMITTED else "it is being submitted"
+        case Stage.REPLACING:
+            return f"it is replaced, because {progress.message}; the old one is given its time to finish"
+        case Stage.SUSPENDED if not progress.topology_id:
+            return progress.message
+    return ""
 
 
 def _is_under_way(progress: Progress) -> bool:

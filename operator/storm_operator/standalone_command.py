@@ -170,7 +170,7 @@ def standalone(
         counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
 
         lifecycle = assembly.lifecycle(say)
-        page.watcher.refused = lambda: (*followed.refusals(), *lifecycle.failures())
+        page.watcher.refused = lambda: (*followed.refusals(), *lifecycle.not_as_described())
         suspended = SuspendedHere(assembly.store, lifecycle, say)
 
         def begin() -> None:

@@ -156,7 +156,7 @@ class PassView:
     """One pass. `measured_at_seconds` is older than `at_seconds` where the cluster could not be seen in this pass.
 
     `age_seconds` is that of the oldest reading; None where nothing was read. `refused` says, each in a sentence, which
-    StormTopology files are not carried out as they stand, and why; Kubernetes tells that in the resources' own status.
+    StormTopologies are not carried out as they stand, or not yet, and why.
     """
 
     at_seconds: float

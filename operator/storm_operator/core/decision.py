@@ -27,9 +27,9 @@ class Move:
 class Prediction:
     """What a placement costs and saves, as far as can be told from measured rates.
 
-    Traffic and latency are those of the topologies that a plan is of; supervisors in use are those of the cluster, since
-    one that others keep in use is not saved. `complete_latency_ms` is None where no latency was measured to scale from;
-    after a plan also where that relieves an overload.
+    Traffic and latency are those of the topologies that a plan is of; supervisors in use are those of the cluster,
+    since one that others keep in use is not saved. `complete_latency_ms` is None where no latency was measured to scale
+    from; after a plan also where that relieves an overload.
     """
 
     inter_supervisor_tuples_per_second: float

@@ -1,4 +1,4 @@
-"""A StormTopology that is not carried out as it stands."""
+"""A StormTopology that is not carried out as it stands, or not yet."""
 
 from __future__ import annotations
 

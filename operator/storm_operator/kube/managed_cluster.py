@@ -217,6 +217,9 @@ class ManagedCluster:
             )
             self.lifecycle = self.assembly.lifecycle(self.say, self.submitter)
             self.lifecycle.before_suspending = self.owners.note_suspension
+            watcher = self.watcher()
+            if watcher is not None:
+                watcher.refused = self.lifecycle.not_as_described
         self.manager.confirm()
         return self.assembly, self.lifecycle
 

@@ -180,6 +180,7 @@ def test_flux_from_a_config_map_is_replaced_when_that_changes(
     assert by_hand.executor_counts(name)["split"] == 1
 
     write_config_map(scene, name, flux_definition(name, splits=2))
+    eventually(lambda: any(name in why for why in operator.not_as_described()), "the page says what becomes of it")
     eventually(lambda: by_hand.is_another(name, first), "it is submitted anew")
     eventually(lambda: by_hand.executor_counts(name).get("split") == 2, "as the ConfigMap says now")
     assert scene.events(name, "Drift") == [], "we replaced it ourselves"

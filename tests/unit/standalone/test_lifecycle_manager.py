@@ -67,7 +67,7 @@ def test_topology_that_comes_back_is_tried_at_once_and_its_failure_said_anew(tmp
     manager.step(specs, 2.0)
     assert len(said) == 2
     assert manager.progress["words"].stage is Stage.FAILED
-    assert manager.failures() == (Refusal(f"words: {manager.progress['words'].message}", "words"),)
+    assert manager.not_as_described() == (Refusal(f"words: {manager.progress['words'].message}", "words"),)
     assert manager.retries["words"].failures == 1
 
 
@@ -91,6 +91,39 @@ def test_changed_jar_kills_the_old_topology_and_the_same_jar_does_not(tmp_path: 
     jar(path, "2")
     manager.step({"words": spec}, 1.0)
     assert storm.calls == ["kill words"]
+
+
+def test_what_keeps_a_topology_from_running_as_described_is_told_at_each_step(tmp_path: Path) -> None:
+    """Status and explanations have nothing else to say of it meanwhile."""
+    path = tmp_path / "a.jar"
+    specs = {
+        "words": TopologySpec("words", JarSource(jar(path), "a.B")),
+        "others": TopologySpec("others", AdoptSource()),
+    }
+    running = RunningTopology("words-1", "words", "ACTIVE", source_fingerprint(specs["words"]))
+    theirs = RunningTopology("others-1", "others", "ACTIVE")
+    storm = FakeStorm([running, theirs])
+    manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
+    manager.step(specs, 0.0)
+    assert manager.not_as_described() == ()
+    jar(path, "2")
+    manager.step(specs, 1.0)
+    why = "its jar, main class, arguments or config have changed"
+    told = f"words: it is replaced, because {why}; the old one is given its time to finish"
+    assert manager.not_as_described() == (Refusal(told, "words"),)
+    storm.topologies = [replace(running, status="KILLED")]
+    manager.step(specs, 2.0)
+    assert [one.sentence for one in manager.not_as_described()] == [
+        "others: no topology 'others' runs; spec.adopt waits until someone submits it",
+        "words: the old topology of that name is being killed",
+    ]
+
+
+def test_what_is_suspended_before_it_was_submitted_is_told() -> None:
+    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), lambda _: None)
+    manager.step({"words": TopologySpec("words", AdoptSource(), suspend=True)}, 0.0)
+    manager.progress["words"] = NEVER_SUBMITTED
+    assert manager.not_as_described() == (Refusal("words: suspended before it was submitted", "words"),)
 
 
 @pytest.mark.parametrize("by_file", [True, False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from builders import PERIOD_SECONDS
 from history_scene import record
@@ -39,20 +39,33 @@ def lake_of_passes(
 ) -> Lake:
     """A lake with the cleaned history of a cluster that was seen like this; `filled_in` by a backfill afterwards."""
     lake = Lake(str(folder))
+    write_passes(folder, passes, filled_in)
+    take_over(spark, lake, tables)
+    return lake
+
+
+def write_passes(folder: Path, passes: Sequence[Pass], filled_in: Sequence[Pass] = ()) -> None:
+    """As the operator records them."""
     store = HistoryStore.at(str(folder / "bronze"), CLUSTER, "run-1", survives_death=False)
     for made in passes:
         store.write(made.at_seconds, PERIOD_SECONDS, columns_of(made, "simulator"))
     for made in filled_in:
         store.write(made.at_seconds, PERIOD_SECONDS, columns_of(made, "backfill", UNKNOWN_COLUMNS))
     store.publish()
-    take_over(spark, lake, tables)
-    return lake
 
 
 def take_over(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> None:
     """Recorded tables as cleaned ones, as they are."""
     for table in tables:
-        path = Path(lake.bronze(table.name))
-        if path.is_dir():
-            rows = spark.read.schema(bronze_schema(table)).parquet(str(path))
-            replace_all(rows, lake.silver(table.name), SILVER[table.name])
+        if is_recorded(lake, table):
+            replace_all(recorded_rows(spark, lake, table), lake.silver(table.name), SILVER[table.name])
+
+
+def is_recorded(lake: Lake, table: Table) -> bool:
+    return Path(lake.bronze(table.name)).is_dir()
+
+
+def recorded_rows(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
+    if not is_recorded(lake, table):
+        return spark.createDataFrame([], bronze_schema(table))
+    return spark.read.schema(bronze_schema(table)).parquet(lake.bronze(table.name))

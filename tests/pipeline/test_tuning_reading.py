@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from builders import PERIOD_SECONDS, chain_topology, even_traffic, placed, snapshot, supervisors
 from history_scene import small_scenario, specs_of
-from learning_scene import CLUSTER, lake_of_passes
+from learning_scene import CLUSTER, lake_of_passes, recorded_rows, write_passes
 from storm_operator.core.history_rows import Pass
 from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS, PERIODS, SUPERVISORS, TOPOLOGIES
 from storm_operator.core.model import Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot
@@ -20,7 +20,8 @@ from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
 from storm_operator.loop_ports import PassReport
 from storm_operator.simulated_loop import Scenario, SimulatedStage
-from storm_pipeline.tuning.reading import read_recording
+from storm_pipeline.lake import Lake
+from storm_pipeline.tuning.reading import read_recording, recording_of
 from storm_pipeline.tuning.recording import COSTS, InvalidRecording, RecordedTopology, Recording
 
 BEGAN = 1_800_000_000.0
@@ -58,10 +59,16 @@ def seen(
     return Pass(BEGAN + PERIOD_SECONDS * number, number, picture)
 
 
-def read(spark: SparkSession, folder: Path, passes: Sequence[Pass], hours: float | None = None) -> Recording:
-    """What was recorded of `hours`, or of all passes."""
-    lake = lake_of_passes(spark, folder, passes, READ)
-    return read_recording(spark, lake, CLUSTER, hours or PERIOD_SECONDS * len(passes) / 3600.0)
+def read(spark: SparkSession, folder: Path, passes: Sequence[Pass]) -> Recording:
+    """Of all passes, from where they were recorded: to clean them first takes several times as long."""
+    write_passes(folder, passes)
+    tables = {table.name: table for table in READ}
+
+    def within(table: str) -> DataFrame:
+        return recorded_rows(spark, Lake(str(folder)), tables[table])
+
+    last = passes[-1].at_seconds
+    return recording_of(within, CLUSTER, last - PERIOD_SECONDS * len(passes), last)
 
 
 def test_an_edge_carries_as_much_as_where_its_source_was_measured_whole(spark: SparkSession, tmp_path: Path) -> None:
@@ -228,7 +235,7 @@ def test_what_nobody_ever_recorded_is_assumed_and_said(spark: SparkSession, tmp_
 
 def test_of_more_hours_than_were_recorded_those_that_were_are_replayed(spark: SparkSession, tmp_path: Path) -> None:
     passes = [seen(n, (chain(),), per_second=n * RATE) for n in range(1, 11)]
-    recording = read(spark, tmp_path, passes, hours=24.0)
+    recording = read_recording(spark, lake_of_passes(spark, tmp_path, passes, READ), CLUSTER, hours=24.0)
     assert recording.seconds == pytest.approx(10 * PERIOD_SECONDS)
     assert load_of(recording, PERIOD_SECONDS) == pytest.approx(RATE)
     assert recording.ended_at_seconds == pytest.approx(BEGAN + 10 * PERIOD_SECONDS)

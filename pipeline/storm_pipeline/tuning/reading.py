@@ -67,6 +67,14 @@ def read_recording(spark: SparkSession, lake: Lake, cluster: str, hours: float) 
     Raises `InvalidRecording` where there is nothing.
     """
     first, within = recorded(spark, lake, cluster, hours)
+    return recording_of(within, cluster, first, first + hours * 3600.0)
+
+
+def recording_of(within: Within, cluster: str, first: float, last: float) -> Recording:
+    """What `within` has of a cluster, from `first` to `last`, in seconds since 1970.
+
+    Raises `InvalidRecording` where that is nothing.
+    """
     began = max(first, _began(within("periods"), first))  # of what was before nobody knows the load
     executors = within("executors")
     components = component_periods(executors).cache()
@@ -90,7 +98,7 @@ def read_recording(spark: SparkSession, lake: Lake, cluster: str, hours: float) 
         _round_trip(within("periods")),
         there,
         topologies,
-        first + hours * 3600.0,
+        last,
         assumptions(without_ports, topologies, known_states),
     )
 

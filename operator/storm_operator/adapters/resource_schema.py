@@ -91,14 +91,14 @@ def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
 def path_text(path: Iterable[str | int]) -> str:
     """A field's path as kubectl writes it, e.g. `spec.scheduling.excludedWindows[0].cron`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".") or "document"
+    return text.removeprefix(".") or "the document"
 
 
 def _check_finite(document: Mapping[str, Any]) -> None:
     try:
         strange = next(_not_finite(document, ()), None)
     except RecursionError:
-        raise InvalidResource("document: nested too deeply") from None
+        raise InvalidResource("the document is nested too deeply") from None
     if strange is not None:
         path, value = strange
         raise InvalidResource(f"{path_text(path)} is {number_in_words(value)}: a finite number is right")
@@ -128,8 +128,8 @@ def _closed(schema: Any) -> Any:
     return closed
 
 
-def _value_in_words(value: object) -> str:
-    return "None (nothing stands there)" if value is None else repr(value)
+def value_in_words(value: object) -> str:
+    return "left empty" if value is None else repr(value)
 
 
 def _misspelt(problem: ValidationError, problems: Iterable[ValidationError]) -> ValidationError | None:
@@ -160,7 +160,15 @@ def _sentence(error: ValidationError) -> str:
         meaning = cast("Mapping[str, Any]", error.schema).get("description", f"text like {error.validator_value}")
         return f"{path} is {error.instance!r}, and should be: {meaning}"
     if error.validator == "required":
-        return f"{path}: {error.message}"
+        return _sentence_of_missing(error)
     if error.validator == "type":
-        return f"{path} is {_value_in_words(error.instance)}: {TYPE_NAMES[cast('str', error.validator_value)]} is right"
+        return f"{path} is {value_in_words(error.instance)}: {TYPE_NAMES[cast('str', error.validator_value)]} is right"
     return f"{path} is {error.instance!r}: {error.message.removeprefix(repr(error.instance)).strip()}"
+
+
+def _sentence_of_missing(error: ValidationError) -> str:
+    """Of several that are missing, each is an error of its own; only its message says which one it is."""
+    schema = cast("Mapping[str, Any]", error.schema)
+    name = next(name for name in schema["required"] if error.message.startswith(f"{name!r} "))
+    right = TYPE_NAMES[schema["properties"][name]["type"]]
+    return f"{path_text((*error.absolute_path, name))} is missing: {right} is right"

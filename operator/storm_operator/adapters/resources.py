@@ -18,11 +18,13 @@ from storm_operator.adapters.resource_schema import (
     check_schema,
     crd_file,
     topology_schema,
+    value_in_words,
     with_defaults,
 )
 from storm_operator.adapters.resource_settings import parallelism_spec, resource_settings, scheduling_settings
 from storm_operator.adapters.yaml_text import InvalidYaml, SeveralDocuments, yaml_document, yaml_documents
 from storm_operator.core.nimbus_name import with_nimbus_port
+from storm_operator.core.short_repr import short_repr
 from storm_operator.core.topology_spec import (
     PAUSED_ANNOTATION,
     AdoptSource,
@@ -131,7 +133,8 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
     if document is None:
         raise InvalidResource("the document is empty; a StormTopology (a mapping) is expected")
     if not isinstance(document, dict):
-        raise InvalidResource(f"document is {type(document).__name__}; a StormTopology (a mapping) is expected")
+        found = "a list" if isinstance(document, list) else short_repr(document)
+        raise InvalidResource(f"the document is {found}; a StormTopology (a mapping) is expected")
     _expect(document, "apiVersion", API_VERSION)
     _expect(document, "kind", KIND)
     wanted = {key: value for key, value in document.items() if key != "status"}
@@ -167,7 +170,8 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
 
 def _expect(document: Mapping[str, Any], field: str, value: str) -> None:
     if document.get(field) != value:
-        raise InvalidResource(f"{field} is {document.get(field)!r}; it must be {value!r}")
+        found = value_in_words(document[field]) if field in document else "missing"
+        raise InvalidResource(f"{field} is {found}; it must be {value!r}")
 
 
 def _object_name(metadata: Mapping[str, Any]) -> str | None:

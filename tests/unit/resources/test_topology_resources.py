@@ -69,7 +69,7 @@ def test_settings_have_the_types_of_their_defaults() -> None:
             ["spec.resources:", "floorMillicores 500 and ceilingMillicores 100"],
         ),
         ({"flux": {"jar": "a"}}, ["spec.flux.definition", "spec.flux.path"]),
-        ({"adopt": {}, "suspend": None}, ["spec.suspend", "None"]),
+        ({"adopt": {}, "suspend": None}, ["spec.suspend is left empty: true or false is right"]),
     ],
 )
 def test_a_mistake_gets_one_message_that_names_it(spec: dict[str, Any], words: list[str]) -> None:
@@ -82,10 +82,21 @@ def test_a_mistake_gets_one_message_that_names_it(spec: dict[str, Any], words: l
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ([], "document is list"),
+        ([], "^the document is a list; a StormTopology \\(a mapping\\) is expected$"),
+        ("x" * 1000, "^the document is 'xxx.{,100}xxx'; a StormTopology"),
+        ({"kind": "StormTopology"}, "^apiVersion is missing; it must be 'storm-operator.dev/v1alpha1'$"),
+        ({"apiVersion": API_VERSION, "kind": None}, "^kind is left empty; it must be 'StormTopology'$"),
         ({"apiVersion": "storm-operator.dev/v2", "kind": "StormTopology"}, "apiVersion is 'storm-operator.dev/v2'"),
         ({"apiVersion": API_VERSION, "kind": "Storm"}, "kind is 'Storm'"),
-        ({"apiVersion": API_VERSION, "kind": "StormTopology"}, "'spec' is a required property"),
+        ({"apiVersion": API_VERSION, "kind": "StormTopology"}, "^spec is missing: a mapping is right$"),
+        (
+            {"apiVersion": API_VERSION, "kind": "StormTopology", "spec": None},
+            "^spec is left empty: a mapping is right$",
+        ),
+        (
+            {"apiVersion": API_VERSION, "kind": "StormTopology", "spec": {}, "x": 1},
+            "^the document: unknown field x; known",
+        ),
         ({"apiVersion": API_VERSION, "kind": "StormTopology", "spec": {"adopt": {}}}, "metadata.name is missing"),
     ],
 )

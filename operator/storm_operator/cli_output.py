@@ -41,10 +41,15 @@ def written_out(command: str) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError as error:
-        give_up_stdout()
-        if error.errno != errno.EPIPE:  # who reads a pipe may end before us
-            typer.echo(f"storm-operator {command}: the output cannot be written: {error.strerror}", err=True)
-        raise typer.Exit(EXIT_NOT_WRITTEN) from None
+        raise not_written(f"storm-operator {command}", error) from None
+
+
+def not_written(program: str, error: OSError) -> typer.Exit:
+    """The end of `program`, whose output `error` has stopped, once that is said."""
+    give_up_stdout()
+    if error.errno != errno.EPIPE:  # who reads a pipe may end before us
+        typer.echo(f"{program}: the output cannot be written: {error.strerror}", err=True)
+    return typer.Exit(EXIT_NOT_WRITTEN)
 
 
 def give_up_stdout() -> None:

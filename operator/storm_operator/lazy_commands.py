@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -15,6 +16,38 @@ DISTRIBUTION = "storm-operator"
 PLAIN = None
 """`rich_markup_mode` of a Typer app. In rich's boxes 80 columns have no room for long names, which are cut off, and
 what is below a command's first paragraph is broken where its source is."""
+PYDANTICS = "Value error, "
+"""What a message begins with that the library has from another one."""
+
+
+class PlainCommand(TyperCommand):
+    """A command that says in a sentence of its own what is wrong with its arguments, or its help cannot be written."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        with _plainly_read(info_name, parent):
+            return super().make_context(info_name, args, parent, **extra)
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands that does the same for its own arguments."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        with _plainly_read(info_name, parent):
+            return super().make_context(info_name, args, parent, **extra)
+
+
+@contextmanager
+def _plainly_read(name: str | None, parent: Any) -> Iterator[None]:
+    """Around the reading of arguments, where nothing is written but help and a version."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        error.message = error.message.removeprefix(PYDANTICS)
+        raise
+    except OSError as error:
+        from storm_operator.cli_output import not_written  # with all that tables need, which an agent does without
+
+        raise not_written(f"{parent.command_path} {name}" if parent else f"{name}", error) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +88,7 @@ def lazy_program(program: str, commands: Mapping[str, LazyCommand], summary: str
 def lazy_group(program: str, commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
     """A group of `commands` for a Typer app; `--help` imports none of them."""
 
-    class LazyGroup(TyperGroup):
+    class LazyGroup(PlainGroup):
         _listing = False
 
         def list_commands(self, ctx: Any) -> list[str]:
@@ -108,7 +141,7 @@ def run_alone(function: Callable[..., Any]) -> None:
 
 def _as_command(name: str, function: Callable[..., Any]) -> Any:
     single = typer.Typer(add_completion=False, rich_markup_mode=PLAIN)
-    single.command(name, context_settings=getattr(function, "context_settings", None))(function)
+    single.command(name, cls=PlainCommand, context_settings=getattr(function, "context_settings", None))(function)
     return typer.main.get_command(single)
 
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from storm_operator.cli_output import written_out
-from storm_operator.lazy_commands import PLAIN
+from storm_operator.lazy_commands import PLAIN, PlainCommand, PlainGroup
 from storm_operator.local.build import plugin_jar as build_plugin_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.lifecycle import take_down
@@ -25,7 +25,11 @@ from storm_operator.local.state_file import state_file
 from storm_operator.local.status import cluster_status
 
 app = typer.Typer(
-    help="A real Storm cluster on this machine.", no_args_is_help=True, add_completion=False, rich_markup_mode=PLAIN
+    help="A real Storm cluster on this machine.",
+    cls=PlainGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=PLAIN,
 )
 Name = Annotated[str, typer.Option(help="The cluster's name.")]
 
@@ -37,7 +41,7 @@ class Output(StrEnum):
     JSON = "json"
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def up(
     name: Name = "local",
     machines: Annotated[int, typer.Option(help="How many machines, each with one supervisor.")] = 4,
@@ -89,7 +93,7 @@ def up(
     _print_status(cluster_status(cluster), Console())
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def down(name: Name = "local") -> None:
     """Stop the cluster, and sweep whatever a crash left of it. Logs stay."""
     console = Console(stderr=True)
@@ -100,7 +104,7 @@ def down(name: Name = "local") -> None:
     console.print(f"cluster {name!r} is down{logs}" + ("" if was_up else " (it was not up)"))
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def status(
     name: Name = "local",
     output: Annotated[Output, typer.Option("--output", "-o", help="How to answer.")] = Output.TABLE,

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from typer import Typer
@@ -53,6 +54,49 @@ def test_a_closed_stdout_is_a_sentence_for_every_command(arguments: str) -> None
     done = subprocess.run(["sh", "-c", closed], stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "storm-operator: stdout is closed: say where the output goes, as with > /dev/null\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "storm_operator --help",
+        "storm_operator --version",
+        "storm_operator local up --help",
+        "storm_operator.agent --help",
+        "storm_pipeline ingest --help",
+    ],
+)
+def test_help_that_cannot_be_written_is_a_sentence(arguments: str, unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments.split()],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    told = arguments.rpartition(" ")[0]
+    assert done.stderr == f"python -m {told}: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["status", "-o", "x"], "Invalid value for '--output' / '-o': 'x' is not one of 'table', 'json'."),
+        (["local", "status", "-o", "x"], "Invalid value for '--output' / '-o': 'x' is not one of 'table', 'json'."),
+        (
+            ["plan", "--separation", "x"],
+            "Invalid value for '--separation': 'x' is not one of 'Always', 'Never', 'Auto'.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_said_without_the_words_of_a_library(arguments: list[str], words: str) -> None:
+    refused = RUNNER.invoke(app, arguments)
+    assert refused.exit_code == 2
+    assert refused.output.splitlines()[-1] == f"Error: {words}"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

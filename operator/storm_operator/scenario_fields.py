@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from storm_operator.core.finite import is_finite, number_in_words
+from storm_operator.core.short_repr import short_repr
 
 Reader = Callable[[object, str], Any]
 """Raises `InvalidScenario`."""
@@ -18,7 +19,7 @@ class InvalidScenario(Exception):
 
 def in_words(value: object) -> str:
     """What stands in the file, as a message quotes it."""
-    return "left empty" if value is None else repr(value)
+    return "left empty" if value is None else short_repr(value)
 
 
 def one_of(known: Collection[str]) -> Reader:
@@ -67,7 +68,7 @@ def whole(least: int, most: int | None = None) -> Reader:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InvalidScenario(f"{path} is {in_words(value)}: a whole number of {least} or more is right")
         if most is not None and value > most:
-            raise InvalidScenario(f"{path} is {value}: up to {most:,} can be simulated")
+            raise InvalidScenario(f"{path} is {in_words(value)}: up to {most:,} can be simulated")
         return value
 
     return reader

@@ -38,6 +38,8 @@ from storm_operator.simulator.workloads import (
 
 MOST_EXECUTORS = 100_000
 """Ten times as many as the simulator is made for: with more nothing would be seen for minutes."""
+MOST_PENDING = 2**31 - 1
+"""As many as Storm can count."""
 WORKLOADS: Mapping[str, Callable[..., SimulatedTopology]] = {
     "wordcount": word_count,
     "http-monitor": http_monitor,
@@ -52,7 +54,7 @@ TOPOLOGY_FIELDS: Mapping[str, tuple[str, Reader]] = {
     "stages": ("stages", whole(2, MOST_EXECUTORS)),
     "workers": ("num_workers", whole(1)),
     "ackers": ("ackers", whole(0, MOST_EXECUTORS)),
-    "maxSpoutPending": ("max_spout_pending", whole(1)),
+    "maxSpoutPending": ("max_spout_pending", whole(1, MOST_PENDING)),
     "messageTimeoutSeconds": ("message_timeout_seconds", POSITIVE),
     "replaysFailed": ("replays_failed", flag),
     "sourceKeepsBacklog": ("source_keeps_backlog", flag),

@@ -13,7 +13,9 @@ import yaml
 
 T = TypeVar("T")
 
-FLOAT_TAG = "tag:yaml.org,2002:float"
+FLOAT_TAG, INT_TAG = "tag:yaml.org,2002:float", "tag:yaml.org,2002:int"
+MOST_DIGITS = 1000
+"""Of a whole number. Python itself refuses to read some thousands, in words about Python."""
 WITH_EXPONENT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
 """As YAML 1.2 has it; in 1.1 there must be a dot and a sign."""
 
@@ -53,7 +55,15 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
 
+def _whole_number(loader: _StrictLoader, node: yaml.ScalarNode) -> int:
+    if len(node.value) > MOST_DIGITS:
+        problem = f"a number of over {MOST_DIGITS} digits stands here; nothing is that large"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+    return loader.construct_yaml_int(node)
+
+
 _StrictLoader.add_implicit_resolver(FLOAT_TAG, WITH_EXPONENT, list("-+.0123456789"))
+_StrictLoader.add_constructor(INT_TAG, _whole_number)
 
 
 def _strictly(parse: Callable[[], T]) -> T:
@@ -66,7 +76,7 @@ def _strictly(parse: Callable[[], T]) -> T:
         raise InvalidYaml(f"character {error.position + 1}: {error.reason}") from None
     except RecursionError:
         raise InvalidYaml("nested too deeply") from None
-    except (yaml.YAMLError, ValueError) as error:  # a ValueError: a date that is none, a number of too many digits
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError: a date that is none
         raise InvalidYaml(" ".join(str(error).split())) from None
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from storm_operator.core.short_repr import short_repr
 from storm_operator.simulator.load import Constant, LoadShape, Periodic, RandomLevels, Sine, Spiky, Step
 
 NUMBER = r"(\d+(?:\.\d+)?)"
 PERIOD = rf"(?:/{NUMBER}s)?"
 WAVE = rf"{NUMBER}\.\.{NUMBER}/{NUMBER}s"
 STEP_TO = re.compile(rf"{NUMBER}@{NUMBER}s?")
+LARGEST = 1e18
+"""Of numbers in a load: of a seed's size. No sum of such ones overflows."""
 LEVELS = 1000
 """Into how many levels a random range is cut: the shape draws whole numbers."""
 
@@ -28,7 +31,9 @@ def parse_load(text: str) -> LoadShape:
     pattern, right, make = _FORMS[kind]
     match = re.fullmatch(pattern, rest)
     if match is None:
-        raise ValueError(f"load {text!r}: {right} is right")
+        raise ValueError(f"load {short_repr(text)}: {right} is right")
+    if max(map(float, re.findall(NUMBER, rest))) > LARGEST:
+        raise ValueError(f"load {short_repr(text)}: numbers up to {LARGEST:g} are right")
     return make(match)
 
 

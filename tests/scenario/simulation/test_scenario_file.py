@@ -17,6 +17,7 @@ from storm_operator.cli import app
 from storm_operator.core.learned_profile import LearnedProfile
 from storm_operator.core.learned_profile_json import dump_profile
 from storm_operator.core.settings import SchedulingSettings
+from storm_operator.core.short_repr import short_repr
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.scenario_fields import InvalidScenario
 from storm_operator.scenario_file import parse_scenario, read_scenario
@@ -187,6 +188,12 @@ def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None
         ({"tasks": {"split": 2_000_000}}, ".tasks.split is 2000000: up to 100,000 can be simulated"),
         ({"ackers": 2_000_000}, ".ackers is 2000000: up to 100,000 can be simulated"),
         ({"maxSpoutPending": 0}, ".maxSpoutPending is 0: a whole number of 1 or more is right"),
+        ({"maxSpoutPending": 2**31}, ".maxSpoutPending is 2147483648: up to 2,147,483,647 can be simulated"),
+        (
+            {"maxSpoutPending": 10**400},
+            f".maxSpoutPending is {short_repr(10**400)}: up to 2,147,483,647 can be simulated",
+        ),
+        ({"load": 10**400}, f".load {short_repr(str(10**400))}: numbers up to 1e+18 are right"),
         ({"workers": 0}, ".workers is 0: a whole number of 1 or more is right"),
         ({"ackers": "one"}, ".ackers is 'one': a whole number of 0 or more is right"),
         ({"replaysFailed": "no"}, ".replaysFailed is 'no': true or false is right"),

@@ -17,6 +17,7 @@ from storm_operator.adapters.yaml_text import InvalidYaml, yaml_document, yaml_d
         ("? [a]\n: b", "line 1, column 3: found unhashable key, while constructing a mapping"),
         ("a: \x00", "character 4: special characters are not allowed"),
         ("a: 2026-13-45", "month must be in 1..12"),
+        (f"a:\n  b: {'9' * 5000}", "line 2, column 6: a number of over 1000 digits stands here; nothing is that large"),
         ("[" * 3000, "nested too deeply"),
         ("a: 1\n---\na: 1", "it has 2 documents (between lines of ---); one is right here"),
     ],

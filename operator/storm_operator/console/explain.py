@@ -87,9 +87,13 @@ def explain_topology(
 
 
 def decision_about(topology_id: str, view: PassView) -> DecisionView | None:
-    """The decision about the group that the topology is in, or the one about everything."""
+    """The decision about the group that the topology is in, or the one about everything.
+
+    That nothing is managed is none about it: it is told what any other is told that is not.
+    """
     own = [one for one in view.decisions if topology_id in one.topologies]
-    return next(iter(own), next((one for one in view.decisions if not one.topologies), None))
+    of_all = (one for one in view.decisions if not one.topologies and one.reason != HoldReason.NOTHING_TO_MANAGE)
+    return next(iter(own), next(of_all, None))
 
 
 def _headline(decision: DecisionView | None) -> str:

@@ -107,6 +107,8 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         looked=False,
     ),
     HoldReason.NOTHING_TO_MANAGE: HoldRule(
-        "There is no managed topology that runs.", "A StormTopology that names one that runs.", looked=False
+        "No topology that a StormTopology describes or adopts runs on this cluster.",
+        "A StormTopology for one that runs here, or a topology submitted from one.",
+        looked=False,
     ),
 }

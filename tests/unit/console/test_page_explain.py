@@ -201,3 +201,16 @@ def test_one_that_nobody_manages_says_so() -> None:
     for words in (found.headline, *parts["Rule that decided"]):
         assert "suspended or paused" in words
     assert "spec.suspend" in parts["What would change it"][0]
+
+
+def test_the_last_one_that_is_no_longer_managed_is_told_what_any_other_is_that_is_not() -> None:
+    """As when the one file in a folder is gone: the pass says of everything that nothing is managed."""
+    page = page_scene(passes=1)
+    page.played.run({})
+    found = page.get("topologies/words/explanation")
+    seen = page.watcher.seen
+    assert [one.reason for one in seen.view.decisions] == [HoldReason.NOTHING_TO_MANAGE]
+    assert found["headline"].startswith("Not managed: no StormTopology names it")
+    parts = {part["title"]: part["sentences"] for part in found["parts"]}
+    assert "Proposed" not in parts
+    assert parts["What would change it"][0].startswith("A StormTopology with spec.adopt for it")

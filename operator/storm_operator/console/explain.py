@@ -14,6 +14,7 @@ from storm_operator.console.plan_view import PlanView
 from storm_operator.console.views import DecisionView, ExecutorView, PassView, TopologyView
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.parallelism import HeldResize
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.wording import counted, figure
 
 MOST_NAMED = 3
@@ -59,8 +60,9 @@ def explain_topology(
     loads: Sequence[LoadView],
     plans: Sequence[PlanView],
     held_resizes: Mapping[str, HeldResize] | None = None,
+    refused: Sequence[Refusal] = (),
 ) -> Explanation | None:
-    """`topology` is an id or a name; `plans` are newest first, `held_resizes` by id.
+    """`topology` is an id or a name; `plans` are newest first, `held_resizes` by id, `refused` those of all topologies.
 
     None where no such topology is known.
     """
@@ -77,6 +79,7 @@ def explain_topology(
         Part("Proposed", _proposed(decision)),
         Part("Rule that decided", _rule(decision, own_plans)),
         Part("What would change it", _change(decision)),
+        Part("What is not carried out", _refused(found.id, decision, refused)),
         Part("Number of executors", _number_of_executors(found, held)),
         Part("Last plan", last_plan(own_plans)),
     )
@@ -266,6 +269,12 @@ def _change(decision: DecisionView | None) -> tuple[str, ...]:
             " storm-operator.dev/paused.",
         )
     return () if decision.kind == "plan" else (HOLD_RULES[HoldReason(decision.reason)].change,)
+
+
+def _refused(topology_id: str, decision: DecisionView | None, refused: Sequence[Refusal]) -> tuple[str, ...]:
+    """Of what may be of any topology only where nothing else describes this one."""
+    own = (one for one in refused if one.concerns(topology_id) and (one.topology or decision is None))
+    return tuple(f"{one.sentence}." for one in own)
 
 
 def _number_of_executors(topology: TopologyView, held: HeldResize | None) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ class Seen:
 
     def explain(self, topology: str) -> Explanation | None:
         """Why what is decided now about that topology (its id or name) is what it is; None: no such topology."""
-        return explain_topology(topology, self.view_now, self.loads, self.plan_views(), self.held_resizes)
+        return explain_topology(topology, self.view_now, self.loads, self.plan_views(), self.held_resizes, self.refused)
 
 
 class Watcher:

@@ -9,13 +9,14 @@ import pytest
 
 from builders import snapshot, supervisors
 from console_scene import page_scene
-from loop_scene import SPREAD, WORDS, with_mode
+from loop_scene import SPECS, SPREAD, WORDS, with_mode
 from storm_operator.console.explain import explain_topology
 from storm_operator.console.hold_rules import HOLD_RULES
 from storm_operator.console.views import DecisionView, ExecutorView
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.parallelism import HeldResize
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.plan_record import Outcome, PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.core.wording import figure
@@ -214,3 +215,16 @@ def test_the_last_one_that_is_no_longer_managed_is_told_what_any_other_is_that_i
     parts = {part["title"]: part["sentences"] for part in found["parts"]}
     assert "Proposed" not in parts
     assert parts["What would change it"][0].startswith("A StormTopology with spec.adopt for it")
+
+
+@pytest.mark.parametrize(
+    ("named", "is_managed", "is_told"),
+    [("words", True, True), ("words", False, True), ("", False, True), ("", True, False), ("others", False, False)],
+)
+def test_why_its_stormtopology_is_not_carried_out_is_told(named: str, is_managed: bool, is_told: bool) -> None:
+    page = page_scene(passes=0)
+    page.watcher.refused = lambda: (Refusal("a.yaml: spec is missing: a mapping is right", named),)
+    page.played.run(SPECS if is_managed else {})
+    parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
+    told = {"What is not carried out": ["a.yaml: spec is missing: a mapping is right."]} if is_told else {}
+    assert {title: parts[title] for title in parts if title.startswith("What is not")} == told

@@ -179,15 +179,17 @@ class TopologyFolder:
             self.refused[path] = Refusal(str(error), error.topology)
             self.say(f"{error}{self._what_stays(path)}")
             return False
-        self.refused.pop(path, None)
+        was_refused = self.refused.pop(path, None) is not None
         if spec.nimbus is not None and self.nimbus and not self._is_managed_here(spec.nimbus):
             self.say(
                 f"{path.name}: spec.nimbus is {spec.nimbus}, not the {', '.join(self.nimbus)} managed here; ignored"
             )
             self.specs_by_file.pop(path, None)
             return False
-        self.specs_by_file[path] = spec
-        return True
+        before, self.specs_by_file[path] = self.specs_by_file.get(path), spec
+        if was_refused and spec == before:
+            self.say(f"{spec.name}: {path.name} can be followed again, and says what it said before")
+        return spec != before
 
     def _is_managed_here(self, nimbus: str) -> bool:
         return nimbus_name(nimbus, "") in {nimbus_name(one, "") for one in self.nimbus}

@@ -56,6 +56,22 @@ def test_files_are_followed_and_mistakes_keep_the_last_good_spec(tmp_path: Path)
     assert "left as it is" in said[-1]
 
 
+def test_nobody_reads_that_a_file_has_changed_that_says_what_it_said_before(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder, file, good = (
+        TopologyFolder(tmp_path, said.append),
+        tmp_path / "a.yaml",
+        GOOD.format(name="words", policy="liu"),
+    )
+    for at, text in enumerate((good, f"# a note\n{good}", "kind: [", good), start=1):
+        write(file, text, at)
+        assert set(folder.read()) == {"words"}
+    mistake, mended = said
+    assert "not valid YAML" in mistake
+    assert mended == "words: a.yaml can be followed again, and says what it said before"
+    assert folder.refusals() == ()
+
+
 def test_a_link_to_nothing_is_said_once_and_keeps_the_last_good_spec(tmp_path: Path) -> None:
     said: list[str] = []
     folder, target = TopologyFolder(tmp_path, said.append), tmp_path / "kept-elsewhere"
@@ -250,7 +266,8 @@ def test_half_of_a_file_is_not_followed_though_it_is_valid(tmp_path: Path) -> No
     said: list[str] = []
     text = GOOD.format(name="x", policy="liu").replace("metadata: {name: x}\n", "") + "metadata:\n  name: words-eu\n"
     file = tmp_path / "a.yaml"
-    writes = iter((text[:-4], text[:-3], text, text))
+    other = text.replace("liu", "even")
+    writes = iter((text[:-4], text[:-3], other, other))
 
     def write_on(_: float) -> None:
         write(file, next(writes), at=WRITTEN_AT)

@@ -53,7 +53,10 @@ def crd_file(plural: str) -> Path:
 
 @cache
 def topology_schema() -> Mapping[str, Any]:
-    """The CRD's OpenAPI schema, closed: a field that it does not know is an error (the API server would prune it)."""
+    """The CRD's OpenAPI schema, closed: a field that it does not know is an error (the API server would prune it).
+
+    A list that the API server takes for a set has each item once.
+    """
     crd = yaml.safe_load(crd_file("stormtopologies").read_text(encoding="utf-8"))
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return cast("Mapping[str, Any]", _closed(schema))
@@ -121,6 +124,8 @@ def _closed(schema: Any) -> Any:
     closed = {key: _closed(value) for key, value in schema.items() if key not in ("properties", "items")}
     if "items" in schema:
         closed["items"] = _closed(schema["items"])
+    if schema.get("x-kubernetes-list-type") == "set":
+        closed["uniqueItems"] = True
     if "properties" in schema:
         closed["properties"] = {name: _closed(sub) for name, sub in schema["properties"].items()}
         if not schema.get("x-kubernetes-preserve-unknown-fields"):
@@ -161,6 +166,10 @@ def _sentence(error: ValidationError) -> str:
         return f"{path} is {error.instance!r}, and should be: {meaning}"
     if error.validator == "required":
         return _sentence_of_missing(error)
+    if error.validator == "uniqueItems":
+        items = cast("list[Any]", error.instance)
+        twice = next(item for at, item in enumerate(items) if item in items[:at])
+        return f"{path} has {twice!r} more than once: once is right"
     if error.validator == "type":
         return f"{path} is {value_in_words(error.instance)}: {TYPE_NAMES[cast('str', error.validator_value)]} is right"
     return f"{path} is {error.instance!r}: {error.message.removeprefix(repr(error.instance)).strip()}"

@@ -69,6 +69,10 @@ def test_settings_have_the_types_of_their_defaults() -> None:
             ["spec.resources:", "floorMillicores 500 and ceilingMillicores 100"],
         ),
         ({"flux": {"jar": "a"}}, ["spec.flux.definition", "spec.flux.path"]),
+        (
+            {"adopt": {}, "stateful": {"stateful": ["count", "split", "count"]}},
+            ["spec.stateful.stateful has 'count' more than once: once is right"],
+        ),
         ({"adopt": {}, "suspend": None}, ["spec.suspend is left empty: true or false is right"]),
     ],
 )

@@ -178,7 +178,10 @@ class PageHandler(BaseHTTPRequestHandler):
         return Response(status, to_bytes(Failure(words)))
 
     def _found(self) -> Response:
-        parts = urlsplit(self.path)
+        try:
+            parts = urlsplit(self.path)
+        except ValueError:  # an address with a bracket that is not closed, for one
+            return self._refused(HTTPStatus.BAD_REQUEST, f"there is nothing at {self.path}")
         body = self.rfile.read(int(self.headers["Content-Length"])) if self.command == "POST" else b""
         tag = self.headers.get("If-None-Match", "")
         page = self.site.pages.get(parts.path)

@@ -173,6 +173,14 @@ class TestOverHttp:
         assert asked(Content_Length="\u00b2") == (413, 0)
         assert capsys.readouterr().err == ""
 
+    def test_an_address_that_is_none_is_refused_and_is_no_bug(self, asked: Any, capsys: Any) -> None:
+        """As who looks for open proxies asks."""
+        with socket.create_connection(("127.0.0.1", asked.port), timeout=10) as connection:
+            connection.sendall(b"GET http://[::1/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answer = connection.makefile("rb").read()
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert capsys.readouterr().err == ""
+
     def test_another_site_may_not(self, asked: Any) -> None:
         assert asked(Origin="http://evil.example") == (403, 0)
         assert asked(Origin="null") == (403, 0)

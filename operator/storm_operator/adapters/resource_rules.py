@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from storm_operator.adapters.resource_schema import InvalidResource, path_text
+from storm_operator.core.short_repr import short_repr
 
 Rule = Callable[[Any], bool]
 Path = tuple[str | int, ...]
@@ -127,7 +128,11 @@ def _rules_of(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[tup
 def _found(value: Any, message: str) -> str:
     """What there is of the fields that `message` speaks of; single values and lists are shown."""
     if not isinstance(value, dict):
-        return repr(value)
+        return short_repr(value)
     named = dict.fromkeys(re.findall(r"\w+", message))
-    shown = [name if isinstance(value[name], dict) else f"{name} {value[name]!r}" for name in named if name in value]
+    shown = [
+        name if isinstance(value[name], dict) else f"{name} {short_repr(value[name])}"
+        for name in named
+        if name in value
+    ]
     return " and ".join(shown) or "none"

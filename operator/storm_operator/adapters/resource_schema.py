@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from storm_operator.core.finite import is_finite, number_in_words
+from storm_operator.core.short_repr import short_repr
 
 PACKAGE = Path(__file__).parent.parent
 CRD_FOLDERS = (PACKAGE / "crds", PACKAGE.parent.parent / "crds")
@@ -134,7 +135,7 @@ def _closed(schema: Any) -> Any:
 
 
 def value_in_words(value: object) -> str:
-    return "left empty" if value is None else repr(value)
+    return "left empty" if value is None else short_repr(value)
 
 
 def _misspelt(problem: ValidationError, problems: Iterable[ValidationError]) -> ValidationError | None:
@@ -160,19 +161,19 @@ def _sentence(error: ValidationError) -> str:
         return f"{path}: unknown field {extra}; known are {', '.join(sorted(properties))}"
     if error.validator == "enum":
         right = ", ".join(str(value) for value in cast("list[Any]", error.validator_value))
-        return f"{path} is {error.instance!r}: one of {right} is right"
+        return f"{path} is {value_in_words(error.instance)}: one of {right} is right"
     if error.validator == "pattern":
         meaning = cast("Mapping[str, Any]", error.schema).get("description", f"text like {error.validator_value}")
-        return f"{path} is {error.instance!r}, and should be: {meaning}"
+        return f"{path} is {value_in_words(error.instance)}, and should be: {meaning}"
     if error.validator == "required":
         return _sentence_of_missing(error)
     if error.validator == "uniqueItems":
         items = cast("list[Any]", error.instance)
         twice = next(item for at, item in enumerate(items) if item in items[:at])
-        return f"{path} has {twice!r} more than once: once is right"
+        return f"{path} has {value_in_words(twice)} more than once: once is right"
     if error.validator == "type":
         return f"{path} is {value_in_words(error.instance)}: {TYPE_NAMES[cast('str', error.validator_value)]} is right"
-    return f"{path} is {error.instance!r}: {error.message.removeprefix(repr(error.instance)).strip()}"
+    return f"{path} is {value_in_words(error.instance)}: {error.message.removeprefix(repr(error.instance)).strip()}"
 
 
 def _sentence_of_missing(error: ValidationError) -> str:

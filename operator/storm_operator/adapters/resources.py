@@ -180,11 +180,11 @@ def _object_name(metadata: Mapping[str, Any]) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str):
-        raise InvalidResource(f"metadata.name is {name!r}: a text is right; put it in quotes")
+        raise InvalidResource(f"metadata.name is {short_repr(name)}: a text is right; put it in quotes")
     if len(name) > LONGEST_NAME or OBJECT_NAME.fullmatch(name) is None:
         raise InvalidResource(
-            f"metadata.name is {name!r}: small letters, digits, - and . are right, a letter or a digit at both ends of "
-            f"each part, {LONGEST_NAME} characters at most; spec.topologyName may have other characters"
+            f"metadata.name is {short_repr(name)}: small letters, digits, - and . are right, a letter or a digit at "
+            f"both ends of each part, {LONGEST_NAME} characters at most; spec.topologyName may have other characters"
         )
     return name
 
@@ -193,10 +193,12 @@ def _is_paused(metadata: Mapping[str, Any]) -> bool:
     """Annotations are texts, as Kubernetes has it; any but `true` pauses nothing."""
     annotations = metadata.get("annotations") or {}
     if not isinstance(annotations, dict):
-        raise InvalidResource(f"metadata.annotations is {annotations!r}: texts by name are right")
+        raise InvalidResource(f"metadata.annotations is {short_repr(annotations)}: texts by name are right")
     value = annotations.get(PAUSED_ANNOTATION)
     if not isinstance(value, str | None):
-        raise InvalidResource(f"metadata.annotations.{PAUSED_ANNOTATION} is {value!r}: 'true' in quotes is right")
+        raise InvalidResource(
+            f"metadata.annotations.{PAUSED_ANNOTATION} is {short_repr(value)}: 'true' in quotes is right"
+        )
     return value == "true"
 
 
@@ -206,7 +208,7 @@ def _check_config(config: Mapping[str, Any]) -> None:
             json.dumps(value)
         except TypeError:
             raise InvalidResource(
-                f"spec.config.{key} is {value!r}, which has no form in JSON; put it in quotes"
+                f"spec.config.{key} is {short_repr(value)}, which has no form in JSON; put it in quotes"
             ) from None
 
 
@@ -255,7 +257,7 @@ def _resolve(path: str, base_folder: Path | None) -> str:
     try:
         return str((base_folder / path).resolve())
     except (ValueError, RuntimeError):  # a NUL, or half a character; links in a circle
-        raise InvalidResource(f"the path {path!r} is none that a file can have") from None
+        raise InvalidResource(f"the path {short_repr(path)} is none that a file can have") from None
 
 
 def _scale_limits(given: Mapping[str, Any] | None) -> ScaleLimits | None:

@@ -16,8 +16,8 @@ from storm_operator.console.views import DecisionView, ExecutorView
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.parallelism import HeldResize
-from storm_operator.core.refusal import Refusal
 from storm_operator.core.plan_record import Outcome, PlanState
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
 from storm_operator.core.wording import figure
 from storm_operator.loop_ports import PassReport

@@ -109,6 +109,26 @@ def test_what_is_no_storm_topology_is_said_so(body: object, words: str) -> None:
         parse_topology(body)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"flux": {"jar": "x.jar", "definition": "name: words\n" * 1000}},
+        {"adopt": {}, "scheduling": {"policy": "x" * 5000}},
+        {"adopt": {}, "nimbus": "x" * 5000},
+        {"adopt": {}, "topologyName": "a/b" * 5000},
+        {"adopt": {}, "stateful": {"stateful": ["a"] * 190, "stateless": ["a"]}},
+        {"adopt": {}, "stateful": {"stateful": [f"a{at}" for at in range(190)], "stateless": ["a7"]}},
+        {"adopt": {}, "scheduling": {"excludedWindows": [{"cron": " " * 190, "durationSeconds": 60}]}},
+        {"adopt": {}, "config": {"a": {datetime.date(2024, 1, 1).replace(day=1 + at): at for at in range(31)}}},
+    ],
+)
+def test_a_value_at_length_is_not_told_at_length(wrong: dict[str, Any]) -> None:
+    """As of a definition that is written as a text: the message goes to a terminal, the page and a log."""
+    with pytest.raises(InvalidResource) as caught:
+        parse_topology(document(wrong))
+    assert len(str(caught.value)) < 1000
+
+
 def test_a_status_of_another_version_does_not_matter() -> None:
     body = document({"adopt": {}}) | {"status": {"phase": "Unheard-of", "figureOfTomorrow": 1}}
     assert parse_topology(body).source == AdoptSource()

@@ -80,7 +80,8 @@ def simulate(
     learned = _learned(profile, read.scenario) if profile else None
     if page:
         port = DEFAULT_PORT if page_port is None else page_port
-        _show(read.scenario, _under(names[0], read.specs), port, pace or DEFAULT_PACE, console.print)
+        with written_out("simulate"):
+            _show(read.scenario, _under(names[0], read.specs), port, pace or DEFAULT_PACE, console.print)
         return
     _check_places(output, history, read.scenario.name)
     try:

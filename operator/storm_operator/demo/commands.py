@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from storm_operator.adapters.errors import AdapterError
+from storm_operator.cli_output import written_out
 from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageUnavailable
 from storm_operator.demo.run import DemoError, run_demo
@@ -66,19 +67,20 @@ def demo(
             raise typer.BadParameter(f"{option} is for --page, beside which it is played at a pace to look at")
     folder = output or (OUTPUT_SIMULATED if simulated else OUTPUT)
     check_output(folder)
-    try:
-        if page:
-            port = DEFAULT_PORT if page_port is None else page_port
-            ended = play_beside_page(minutes, folder, console, port, pace or DEFAULT_PACE)
-        else:
-            ended = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
-    except (AdapterError, DemoError, LocalClusterError, PageUnavailable, OSError) as error:
-        console.print(f"[red]the demo could not go on:[/] {escape(str(error))}")
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt:
-        console.print("ended before its end: no report")
-        raise typer.Exit(1) from None
-    console.print(f"report: {ended.page} and {ended.page.with_suffix('.json')}", markup=False, emoji=False)
+    with written_out("demo"):
+        try:
+            if page:
+                port = DEFAULT_PORT if page_port is None else page_port
+                ended = play_beside_page(minutes, folder, console, port, pace or DEFAULT_PACE)
+            else:
+                ended = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
+        except (AdapterError, DemoError, LocalClusterError, PageUnavailable, OSError) as error:
+            console.print(f"[red]the demo could not go on:[/] {escape(str(error))}")
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt:
+            console.print("ended before its end: no report")
+            raise typer.Exit(1) from None
+        console.print(f"report: {ended.page} and {ended.page.with_suffix('.json')}", markup=False, emoji=False)
     if not ended.compared:
         raise typer.Exit(EXIT_NOTHING_COMPARED)
 

@@ -90,7 +90,9 @@ def up(
         except BaseException:
             cluster.down()
             raise
-    _print_status(cluster_status(cluster), Console())
+        now = cluster_status(cluster)
+    with written_out("local up"):
+        _print_status(now, Console())
 
 
 @app.command(cls=PlainCommand)

@@ -18,6 +18,7 @@ from storm_pipeline.cli import JOBS, load_job
 from storm_pipeline.cli import app as pipeline
 
 RUNNER = CliRunner()
+SCENARIO = Path("examples/simulations/wordcount.yaml")
 OWN = ("storm_operator.cli", "storm_operator.lazy_commands")
 
 
@@ -80,6 +81,20 @@ def test_help_that_cannot_be_written_is_a_sentence(arguments: str, unbuffered: s
     assert done.returncode == 1
     told = arguments.rpartition(" ")[0]
     assert done.stderr == f"python -m {told}: the output cannot be written: No space left on device\n"
+
+
+def test_a_page_of_a_simulation_that_nobody_can_be_told_of_ends_in_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "storm_operator", "simulate", str(SCENARIO), "--page", "--page-port", "0"],
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "storm-operator simulate: the output cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from storm_operator.cli import app
@@ -70,3 +71,15 @@ def test_the_exit_code_tells_whether_there_was_something_to_compare(
     done = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)], env={"COLUMNS": "300"})
     assert done.exit_code == code
     assert done.output.startswith(f"report: {tmp_path}/report.html and ")
+
+
+def test_what_cannot_be_shown_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands, "run_demo", lambda *told: told[-1].print("begun"), raising=False)
+    with Path("/dev/full").open("w", buffering=1) as full, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", full)
+        with pytest.raises(typer.Exit) as ended:
+            commands.demo(output=tmp_path)
+    assert ended.value.exit_code == 1
+    assert capsys.readouterr().err == "storm-operator demo: the output cannot be written: No space left on device\n"

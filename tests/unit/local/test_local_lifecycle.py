@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from storm_operator.local import cluster as cluster_module
@@ -266,6 +267,26 @@ def test_an_option_of_the_plugin_is_refused_where_there_is_to_be_none(option: tu
     ended = CliRunner().invoke(app, ["up", "--name", NAME, "--no-plugin", *option], env={"COLUMNS": "300"})
     assert ended.exit_code == 1
     assert ended.stderr.rstrip().endswith("not with --no-plugin")
+
+
+def test_a_cluster_that_is_up_and_cannot_be_shown_stays_up_and_that_is_said_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = dict.fromkeys(("nimbus", "zookeeper", "logs_dir"), "x") | {"name": NAME, "memory_mb": 1.0}
+    now |= dict.fromkeys(("not_emulated", "machines", "daemons", "workers"), ())
+    monkeypatch.setattr(commands, "LocalCluster", lambda _: SimpleNamespace(up=ignore, wait_ready=ignore))
+    monkeypatch.setattr(commands, "cluster_status", lambda _: now)
+    with Path("/dev/full").open("w", buffering=1) as full, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", full)
+        with pytest.raises(typer.Exit) as ended:
+            commands.up(plugin=False)
+    assert ended.value.exit_code == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == "storm-operator local up: the output cannot be written: No space left on device"
+
+
+def ignore(**_: object) -> None:
+    """As a cluster that comes up at once."""
 
 
 def test_only_options_of_its_own_are_told() -> None:

@@ -18,13 +18,18 @@ class FakeCgroups:
         self.deeds: list[str] = []
         self.fails: dict[str, int] = {}
         self.waited_seconds: float | None = 0.0
+        self.has_controller = False
 
     def _do(self, deed: str, name: str) -> None:
         if name in self.fails and deed != "remove":
             raise OSError(self.fails[name], "refused")
         self.deeds.append(deed)
 
-    def prepare(self) -> None: ...
+    def prepare(self) -> None:
+        self.has_controller = True
+
+    def can_limit(self) -> bool:
+        return self.has_controller
 
     def close(self) -> None: ...
 

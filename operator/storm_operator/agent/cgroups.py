@@ -63,6 +63,10 @@ class ExecutorCgroups(Protocol):
         """Makes sure that groups can be made and limited here; CgroupError with the reason when not."""
         ...
 
+    def can_limit(self) -> bool:
+        """Whether what `prepare` made sure of still holds: somebody may have taken it away, with all limits."""
+        ...
+
     def ceiling_millicores(self) -> float | None:
         """What the parent may use altogether, None when it is unlimited."""
         ...
@@ -175,6 +179,9 @@ class CgroupV1(_Groups):
                 (self._parent / probe).rmdir()
             raise CgroupError(f"cannot make a cgroup below {self._parent}: {error.strerror}") from error
 
+    def can_limit(self) -> bool:
+        return True
+
     def limit(self, name: str, bandwidth: Bandwidth) -> None:
         folder = self._parent / name
         period, quota = folder / "cpu.cfs_period_us", folder / "cpu.cfs_quota_us"
@@ -211,7 +218,7 @@ class CgroupV2(_Groups):
     def _prepare(self) -> None:
         if "cpu" not in (self._parent / "cgroup.controllers").read_text().split():
             raise CgroupError(f"the cpu controller is not available in {self._parent}")
-        if "cpu" not in (self._parent / "cgroup.subtree_control").read_text().split():
+        if not self.can_limit():
             # With processes inside, this makes the parent a threaded domain, whose threads may then be spread.
             write_control(self._parent / "cgroup.subtree_control", "+cpu")
             self._enabled_cpu = True
@@ -221,6 +228,9 @@ class CgroupV2(_Groups):
         finally:
             with contextlib.suppress(OSError):
                 (self._parent / probe).rmdir()
+
+    def can_limit(self) -> bool:
+        return "cpu" in (self._parent / "cgroup.subtree_control").read_text().split()
 
     def create(self, name: str) -> None:
         super().create(name)

@@ -100,6 +100,13 @@ class Enforcer:
         self._cgroups.prepare()
         self.remove_leftovers()
 
+    def can_limit(self) -> bool:
+        """Whether limits can still be set, and those that were set are in force."""
+        try:
+            return self._cgroups.can_limit()
+        except OSError:
+            return False
+
     def remove_leftovers(self) -> None:
         """Frees threads that a crashed agent left limited."""
         for name in self._cgroups.names():

@@ -1,7 +1,8 @@
 """Whether this agent enforces, and why not: decided as soon as the machine's cgroup is known, said once.
 
 In a pod the supervisor's container may be started anew, in another cgroup, and a service of systemd in one of the same
-name: then that is found, and prepared, like the first.
+name: then that is found, and prepared, like the first. So is one from which the cpu controller was taken, as systemd
+does when a service's settings change that does not delegate its cgroup.
 """
 
 from __future__ import annotations
@@ -43,8 +44,14 @@ class EnforcementSwitch:
 
     def step(self, workers: tuple[WorkerSnapshot, ...], limits: Limits, now_seconds: float) -> None:
         """One pass: find the cgroup if that is still to be done, then bring limits in line."""
-        if self._cgroup is not None and _inode(self._cgroup.path) != self._inode:
-            self._lose(self._cgroup)
+        if self._cgroup is not None:
+            if _inode(self._cgroup.path) != self._inode:
+                self._lose(f"{self._cgroup.path} is gone: looking for the one that workers are in now")
+            elif self.enforcer is not None and not self.enforcer.can_limit():
+                self._lose(
+                    f"the cpu controller was taken from {self._cgroup.path}, and all limits with it: preparing it anew"
+                    " (a service of systemd keeps it with Delegate=yes)"
+                )
         if self._cgroup is None and (workers or self._given_cgroup) and now_seconds >= self._retry_at_seconds:
             self._locate(tuple(worker.pid for worker in workers), now_seconds)
         if self.enforcer is not None:
@@ -74,9 +81,9 @@ class EnforcementSwitch:
         else:
             self._cgroup, self._inode = cgroup, inode
 
-    def _lose(self, cgroup: MachineCgroup) -> None:
-        """Its groups are gone with it."""
-        log.info("%s is gone: looking for the one that workers are in now", cgroup.path)
+    def _lose(self, why: str) -> None:
+        """Its groups are gone with it, or without limits."""
+        log.info(why)
         self._cgroup, self.enforcer, self.reason = None, None, self._declined or NO_WORKER
 
 

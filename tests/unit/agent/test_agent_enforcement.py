@@ -238,6 +238,21 @@ def test_a_cgroup_that_was_made_anew_at_its_old_place_is_prepared_like_the_first
     assert [cgroups.names() for cgroups in made] == [(GROUP_2,), (GROUP_2,)]
 
 
+def test_limits_that_went_with_the_cpu_controller_are_set_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when `systemctl set-property` changes a service that does not delegate its cgroup: groups stay, unlimited."""
+    cgroups = FakeCgroups()
+    monkeypatch.setattr(enforcement_switch, "executor_cgroups", lambda _: cgroups)
+    monkeypatch.setattr(enforcement_switch, "Enforcer", partial(Enforcer, is_thread_of=lambda _pid, _tid: True))
+    cgroup = MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path)
+    monkeypatch.setattr(enforcement_switch, "find_cgroup", lambda _pids, _given: cgroup)
+    switch = EnforcementSwitch(Machine(None, began_at_seconds=0.0), "sup-1", None, "")
+    switch.step((worker({2: 12}),), limits({2: 100}), now_seconds=0.0)
+    cgroups.has_controller, cgroups.groups[GROUP_2] = False, (None, [12])
+    switch.step((worker({2: 12}),), limits({2: 100}), now_seconds=1.0)
+    assert cgroups.has_controller
+    assert cgroups.groups == {GROUP_2: (bandwidth_for(100, None), [12])}
+
+
 def test_trouble_with_one_executor_is_said_once_and_spares_the_others(caplog: pytest.LogCaptureFixture) -> None:
     cgroups = FakeCgroups()
     cgroups.fails[GROUP_2] = errno.EINVAL
@@ -290,3 +305,11 @@ def test_version_2_enables_the_controller_and_says_when_groups_cannot_be_made(tm
         version_2_tree(tmp_path, "cpu").prepare()  # plain folders have no cgroup.type
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu"
     assert [entry.name for entry in tmp_path.iterdir() if entry.is_dir()] == []
+
+
+def test_version_2_sees_that_the_controller_was_taken_from_it(tmp_path: Path) -> None:
+    cgroups = version_2_tree(tmp_path, "cpu memory")
+    (tmp_path / "cgroup.subtree_control").write_text("cpu\n")
+    assert cgroups.can_limit()
+    (tmp_path / "cgroup.subtree_control").write_text("memory\n")
+    assert not cgroups.can_limit()

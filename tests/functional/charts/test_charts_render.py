@@ -151,6 +151,12 @@ def test_a_release_whose_name_pods_or_services_cannot_bear_is_refused(helm: Helm
         helm.template("storm", release=release)
 
 
+@pytest.mark.parametrize("release", ["2nd", "blue.operator"])
+def test_a_release_of_the_operator_whose_name_its_service_cannot_bear_is_refused(helm: Helm, release: str) -> None:
+    with pytest.raises(HelmRefused, match=f"the release's name: {release} is none that a Service can have"):
+        helm.template("storm-operator", release=release)
+
+
 @pytest.mark.parametrize(
     ("chart", "values", "texts"),
     [

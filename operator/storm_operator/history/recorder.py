@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,8 @@ QUEUED_PASSES = 8
 """Passes that may wait to be written; more would only fill memory."""
 MOST_RECORDS_KEPT = 1000
 """Of plans, while nothing can be written; the newest."""
+DIFFERS_EACH_TIME = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+"""In the words of one obstacle: the file, which is of one period alone, and how long somebody waited for an answer."""
 Say = Callable[[str], None]
 
 
@@ -205,9 +208,10 @@ class Recorder:
         words = f"history: not written to {self._store.files.place}: {type(obstacle).__name__}: {obstacle}"
         if isinstance(obstacle, NotPublished):
             words = f"history: {obstacle}"
-        if words != self._obstacle:
+        gist = DIFFERS_EACH_TIME.sub("", words)
+        if gist != self._obstacle:
             self._say(words)
-        self._obstacle = words
+        self._obstacle = gist
 
 
 def telling(made: Pass, unwritten: Pass) -> Pass:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -206,6 +208,38 @@ def test_a_full_disk_is_said_once_and_the_loop_goes_on(reports: list[PassReport]
     recorder.close()
     assert recorder.lost == 5
     assert len([words for words in said if "not written" in words]) == 1
+
+
+@pytest.mark.parametrize(
+    "obstacle",
+    [
+        lambda path, _: OSError(errno.EROFS, "Read-only file system", f"/history/{path}"),
+        lambda path, milliseconds: OSError(
+            f"When initiating multiple part upload for key 'recorded/{path}' in bucket 'history': AWS Error "
+            f"NETWORK_CONNECTION: Failed to connect to 10.0.0.1:443 after {milliseconds} ms: Could not connect"
+        ),
+    ],
+    ids=["read-only", "object store"],
+)
+def test_an_obstacle_is_said_once_though_each_period_has_a_file_of_its_own(
+    obstacle: Callable[[str, int], OSError],
+    reports: list[PassReport],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    milliseconds = itertools.count()
+
+    def refuse(_: Files, path: str, __: Callable[[Any], None]) -> int:
+        raise obstacle(path, next(milliseconds))
+
+    monkeypatch.setattr(Files, "write_whole", refuse)
+    said: list[str] = []
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), said.append, queued=100)
+    for report in reports[:5]:
+        recorder.on_pass(report)
+    recorder.close()
+    assert recorder.lost == 5
+    assert len(said) == 1
 
 
 class FailingStore(HistoryStore):

@@ -13,7 +13,7 @@ from rich.table import Table
 from storm_pipeline.dates import Bounds, days_before
 from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS
 from storm_pipeline.job_console import job_console
-from storm_pipeline.jobs.learning import bounds_of, silver, sources
+from storm_pipeline.jobs.learning import bounds_of, show, silver, sources
 from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
     MOST_SECONDS,
@@ -75,8 +75,8 @@ def evaluate(
         for name, of_cluster in bounds.items():
             with console.status(f"plans of {name}"):
                 run(spark, tables, name, Around(around), *of_cluster)
-            console.print(summary(spark, tables, name))
-            console.print(MEANING, soft_wrap=True)
+            nothing = f"policies of {name}: none made a plan in that time"
+            show(console, summary(spark, tables, name), MEANING, nothing)
 
 
 USUAL_AROUND = Around()

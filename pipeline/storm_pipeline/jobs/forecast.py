@@ -24,6 +24,7 @@ from storm_pipeline.jobs.learning import (
     insist_on_one,
     publication_of,
     publish,
+    show,
     silver,
     sources,
 )
@@ -102,8 +103,8 @@ def forecast(
         for name, of_cluster in bounds.items():
             with console.status(f"forecasts of {name}"):
                 run(spark, tables, name, season, *of_cluster)
-            console.print(summary(spark, tables, name))
-            console.print(MEANING, soft_wrap=True)
+            nothing = f"forecasts of {name}: its history is too short for a backtest, or nothing came to any component"
+            show(console, summary(spark, tables, name), MEANING, nothing)
             console.print(seasons_found(spark, tables, name, season), soft_wrap=True)
         publish(spark, tables, bounds, where, console)
 

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from storm_operator.core.learned_profile import LearnedProfile
 from storm_operator.folders import is_folder
@@ -148,6 +149,15 @@ def publish(spark: SparkSession, lake: Lake, clusters: Collection[str], where: P
     except CannotPublish as error:
         error_console().print(f"[red]not published:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from error
+
+
+def show(console: Console, found: Table, meaning: str, nothing: str) -> None:
+    """A table and what it shows; where it has no rows, why, in place of both."""
+    if not found.row_count:
+        console.print(nothing, soft_wrap=True)
+        return
+    console.print(found)
+    console.print(meaning, soft_wrap=True)
 
 
 def _put(profile: LearnedProfile, where: Publication) -> Iterator[str]:

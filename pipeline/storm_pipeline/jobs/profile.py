@@ -17,6 +17,7 @@ from storm_pipeline.jobs.learning import (
     insist_on_one,
     publication_of,
     publish,
+    show,
     silver,
     sources,
 )
@@ -77,8 +78,8 @@ def profile(
         for name, of_cluster in bounds.items():
             with console.status(f"profile of {name}"):
                 run(spark, tables, name, *of_cluster)
-            console.print(summary(spark, tables, name))
-            console.print(MEANING, soft_wrap=True)
+            nothing = f"components of {name}: in no period were all executors of one measured"
+            show(console, summary(spark, tables, name), MEANING, nothing)
         publish(spark, tables, bounds, where, console)
 
 

@@ -153,6 +153,6 @@ def traffic(
 def outcome(made: int, there: int) -> str:
     """What was done, in a sentence."""
     if not there:
-        return "traffic: there is no cleaned history of such dates: nothing made"
+        return "traffic: no tuples between executors were recorded on such dates: nothing made"
     unchanged = there - made
     return f"traffic: {made} of {there} days made" + (f"; {unchanged} had not changed" if unchanged else "")

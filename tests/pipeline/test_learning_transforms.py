@@ -398,6 +398,14 @@ def test_a_plan_is_not_credited_with_what_one_did_that_failed_halfway(spark: Spa
     assert told == {"p-1": (9.0, 6.0, -3.0)}
 
 
+def test_a_plan_that_failed_disturbs_beyond_the_next_one(spark: SparkSession) -> None:
+    # What the one that failed at 0 s may still do until 150 s, as 9 ms of 6 here, is not undone by the plan at 30 s.
+    topologies, expected = periods(spark, [100.0] * 20, [6.0] * 6 + [9.0] * 4 + [6.0] * 10)
+    failed = plan("Failed", plan_id="p-1", period_end=MONDAY, created_at=MONDAY, in_force_at=None)
+    plans = spark.createDataFrame([failed, plan_at(30, "p-2"), plan_at(100, "p-3")], PLANS)
+    assert plan_effects(plans, topologies, expected, Around(300.0)).collect() == []
+
+
 def test_what_the_restart_before_cost_is_not_the_usual_rate(spark: SparkSession) -> None:
     """A plan at 20 s takes 40 s until all runs, and is rolled back at 80 s; each period in which they do loses all."""
     topologies, expected = periods(spark, [100.0] * 2 + [0.0] * 4 + [100.0] * 2 + [0.0, 100.0, 100.0], [1.0] * 11)

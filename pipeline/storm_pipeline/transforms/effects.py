@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 RESAMPLES = 500
 FOLLOWS_LOAD = {"acked_per_second": True, "latency_p50_ms": False, "latency_p99_ms": False}
 UNDISTURBED = ("undisturbed_since", "undisturbed_until")
-"""Between the plans of the same topology before and after; null where there is none."""
+"""After all plans of the same topology before, and until the next one; null where there is none."""
 EFFECTS = schema_of(
     "cluster text, plan_id text, policy text, state text, topology_id text, figure text, created_at time, "
     "before number, expected number, after number, effect number, effect_low number, effect_high number, periods whole"
@@ -81,12 +81,13 @@ def by_topology(plans: DataFrame) -> DataFrame:
     drained = f.when(f.col("method") == ApplyMethod.DRAIN.value, DRAIN_TIMEOUT_SECONDS).otherwise(0.0)
     given_up = tried + drained + IN_FORCE_TIMEOUT_SECONDS + RUNNING_TIMEOUT_SECONDS
     neighbours = Window.partitionBy("cluster", "topology_id").orderBy("begun", "plan_id")
+    before = neighbours.rowsBetween(Window.unboundedPreceding, -1)  # what failed may last longer than the next one
     return (
         plans.where(came | failed)
         .withColumn("topology_id", f.explode(topology_ids()))
         .withColumn("begun", f.when(came, begun).otherwise(tried))
         .withColumn("running", f.when(came, running).otherwise(given_up))
-        .withColumn("undisturbed_since", f.lag("running").over(neighbours))
+        .withColumn("undisturbed_since", f.max("running").over(before))
         .withColumn("undisturbed_until", f.lead("begun").over(neighbours))
         .where(came)
     )

@@ -233,6 +233,16 @@ def test_what_nobody_ever_recorded_is_assumed_and_said(spark: SparkSession, tmp_
     )
 
 
+def test_for_how_long_nothing_was_recorded_of_what_is_replayed_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    passes = [seen(n, (chain(),), per_second=n * RATE) for n in (1, 2, 3, 8, 9, 10)]
+    recording = read(spark, tmp_path, passes, hours=10 * PERIOD_SECONDS / 3600.0)
+    assert load_of(recording, 5 * PERIOD_SECONDS) == pytest.approx(5 * RATE)
+    assert recording.assumed == (
+        "of the 100 s that are replayed 40 s were not recorded: loads are taken to have gone straight from what they "
+        "were before to what they were after",
+    )
+
+
 def test_of_more_hours_than_were_recorded_those_that_were_are_replayed(spark: SparkSession, tmp_path: Path) -> None:
     passes = [seen(n, (chain(),), per_second=n * RATE) for n in range(1, 11)]
     recording = read_recording(spark, lake_of_passes(spark, tmp_path, passes, READ), CLUSTER, hours=24.0)

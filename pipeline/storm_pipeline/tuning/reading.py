@@ -23,7 +23,7 @@ from storm_pipeline.tuning.recording import (
     RecordedTopology,
     Recording,
 )
-from storm_pipeline.tuning.unrecorded import States, assumptions, machines, states
+from storm_pipeline.tuning.unrecorded import States, assumptions, gap_seconds, loads_assumed, machines, states
 
 SYSTEM_PREFIX = "__"
 TupleCosts = Mapping[tuple[str, str], float | None]
@@ -91,15 +91,17 @@ def recording_of(within: Within, cluster: str, first: float, last: float) -> Rec
     there, without_ports = machines(within("supervisors"), executors)
     known_states = states(executors)
     topologies = _topologies(within("topologies"), executors, lives, loads, costs, edges, known_states)
+    seconds = max(at for points in loads.values() for at, _ in points) if loads else 0.0
+    assumed = loads_assumed(seconds, gap_seconds(within("periods")))
     return Recording(
         cluster,
-        max(at for points in loads.values() for at, _ in points) if loads else 0.0,
+        seconds,
         float(period),
         _round_trip(within("periods")),
         there,
         topologies,
         last,
-        assumptions(without_ports, topologies, known_states),
+        (*assumed, *assumptions(without_ports, topologies, known_states)),
     )
 
 

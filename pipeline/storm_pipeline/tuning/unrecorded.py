@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from storm_operator.core.wording import first_of
+from storm_pipeline.transforms.clean import gaps_of
 from storm_pipeline.tuning.recording import RecordedMachine, RecordedTopology
 
 USUAL_SLOTS = 4
@@ -64,8 +65,25 @@ def states(executors: DataFrame) -> States:
     return {(row["topology_name"], row["component"]): row["stateful"] for row in rows}
 
 
+def gap_seconds(periods: DataFrame) -> float:
+    """For how long nothing was recorded between the first and the last of silver `periods`."""
+    micros = f.unix_micros("gap_end") - f.unix_micros("gap_start")
+    found = gaps_of(periods).agg(f.sum(micros)).first()[0]  # type: ignore[index]
+    return 0.0 if found is None else float(found) / 1e6
+
+
+def loads_assumed(seconds: float, unrecorded_seconds: float) -> tuple[str, ...]:
+    """What is assumed of loads in a replay of so many seconds, for a person: a sentence, or none."""
+    if unrecorded_seconds <= 0.0:
+        return ()
+    return (
+        f"of the {seconds:,.0f} s that are replayed {unrecorded_seconds:,.0f} s were not recorded: loads are taken to "
+        "have gone straight from what they were before to what they were after",
+    )
+
+
 def assumptions(without_ports: Sequence[str], topologies: Sequence[RecordedTopology], known: States) -> tuple[str, ...]:
-    """What is assumed in a replay, for a person: a sentence each."""
+    """What else is assumed in a replay, for a person: a sentence each."""
     stateless = [
         f"{topology.name}/{component.name}"
         for topology in topologies

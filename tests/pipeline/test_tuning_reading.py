@@ -67,8 +67,7 @@ def read(spark: SparkSession, folder: Path, passes: Sequence[Pass]) -> Recording
     def within(table: str) -> DataFrame:
         return recorded_rows(spark, Lake(str(folder)), tables[table])
 
-    last = passes[-1].at_seconds
-    return recording_of(within, CLUSTER, last - PERIOD_SECONDS * len(passes), last)
+    return recording_of(within, CLUSTER, passes[0].at_seconds - PERIOD_SECONDS, passes[-1].at_seconds)
 
 
 def test_an_edge_carries_as_much_as_where_its_source_was_measured_whole(spark: SparkSession, tmp_path: Path) -> None:
@@ -235,7 +234,7 @@ def test_what_nobody_ever_recorded_is_assumed_and_said(spark: SparkSession, tmp_
 
 def test_for_how_long_nothing_was_recorded_of_what_is_replayed_is_said(spark: SparkSession, tmp_path: Path) -> None:
     passes = [seen(n, (chain(),), per_second=n * RATE) for n in (1, 2, 3, 8, 9, 10)]
-    recording = read(spark, tmp_path, passes, hours=10 * PERIOD_SECONDS / 3600.0)
+    recording = read(spark, tmp_path, passes)
     assert load_of(recording, 5 * PERIOD_SECONDS) == pytest.approx(5 * RATE)
     assert recording.assumed == (
         "of the 100 s that are replayed 40 s were not recorded: loads are taken to have gone straight from what they "

@@ -23,6 +23,7 @@ NEARLY_FULL = 0.9
 MOST_COMPONENTS = 6
 QUIET_PERIODS, QUIET_SECONDS = 3, 30.0
 """As the page has them."""
+NOTHING = "NothingToManage"
 BAD = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "TooLittleCapacity", "Infeasible")
 
 
@@ -122,8 +123,10 @@ def _state(topology: Document) -> str:
 
 
 def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:
+    """That nothing is managed is none about a topology that is there: it is told what any other is that is not."""
     own = [one for one in decisions if topology_id in one["topologies"]]
-    found = next(iter(own), next((one for one in decisions if not one["topologies"]), None))
+    of_all = (one for one in decisions if not one["topologies"] and not (topology_id and one["reason"] == NOTHING))
+    found = next(iter(own), next(of_all, None))
     if found is None:
         return Text("none", style="dim")
     if found["kind"] == "plan":

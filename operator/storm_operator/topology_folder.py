@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 
 from storm_operator.adapters.resources import InvalidResource, UnreadableResource, files_of, read_topology_file
@@ -33,6 +34,15 @@ class Version:
         """As the file is now. OSError where it cannot be looked at."""
         stat = path.stat()
         return cls(stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+class Reading(Enum):
+    """What has come of reading a file again."""
+
+    NOTHING_NEW = auto()
+    CHANGED = auto()
+    MENDED = auto()
+    """It could not be followed, and says what it said before that."""
 
 
 @dataclass(slots=True)
@@ -77,18 +87,18 @@ class TopologyFolder:
             self.versions.pop(gone, None)
             self.refused.pop(gone, None)
         whole = files - self._still_written(files)
-        changed = {path for path in sorted(whole) if self._read_if_changed(path)}
+        readings = {path: self._read_if_changed(path) for path in sorted(whole)}
         before, self.file_of = self.file_of, files_followed(self.specs_by_file, self.file_of)
         self._say_what_became_of(before, files)
-        for path in sorted(changed & set(self.file_of.values())):
-            self._say_how_it_is_followed(path, is_known=path in before.values())
+        for path in sorted(self.file_of.values()):
+            self._say_how_it_is_followed(path, readings.get(path, Reading.NOTHING_NEW), path in before.values())
         return self._followed()
 
     def refusals(self) -> tuple[Refusal, ...]:
         """Why files were not followed as they stand when they were read last."""
         folder = [Refusal(self.trouble)] if self.trouble else []
         wrong = [
-            replace(why, sentence=f"{why.sentence}{self._what_stays(path)}")
+            Refusal(f"{why.sentence}{self._what_stays(path)}", why.topology or self._described_before(path))
             for path, why in sorted(self.refused.items())
         ]
         return (*folder, *wrong, *self._ignored())
@@ -104,10 +114,14 @@ class TopologyFolder:
         specs = {name: self.specs_by_file[path] for name, path in self.file_of.items()}
         return {name: spec for name, spec in specs.items() if not spec.is_paused}
 
-    def _say_how_it_is_followed(self, path: Path, *, is_known: bool) -> None:
+    def _say_how_it_is_followed(self, path: Path, reading: Reading, is_known: bool) -> None:
         spec = self.specs_by_file[path]
+        if reading is Reading.NOTHING_NEW:
+            return
         if spec.is_paused:
             self.say(f"{spec.name}: paused by the annotation {PAUSED_ANNOTATION} in {path.name}: left as it is")
+        elif reading is Reading.MENDED:
+            self.say(f"{spec.name}: {path.name} can be followed again, and says what it said before")
         elif is_known:
             self.say(f"{spec.name}: {path.name} has changed and is followed")
 
@@ -155,41 +169,40 @@ class TopologyFolder:
             self._say_once(f"{path.name}: it is still being written, and is read later{self._what_stays(path)}")
         return changing
 
-    def _read_if_changed(self, path: Path) -> bool:
-        """Whether it has another spec now."""
+    def _read_if_changed(self, path: Path) -> Reading:
         try:
             version = Version.of(path)
             if self.versions.get(path) == version:
-                return False
+                return Reading.NOTHING_NEW
             self.versions[path] = version
             spec = read_topology_file(path)
             if Version.of(path) != version:  # somebody has begun to write it: the next look is at what comes of that
-                return False
+                return Reading.NOTHING_NEW
         except FileNotFoundError:
             if path.is_symlink():  # else it was there a moment ago
                 self._keep_unread(path, f"{path.name}: the file that it links to is not there")
-            return False
+            return Reading.NOTHING_NEW
         except UnreadableResource as error:
             self._keep_unread(path, str(error))
-            return False
+            return Reading.NOTHING_NEW
         except OSError as error:
             self._keep_unread(path, f"{path.name}: cannot be read: {error.strerror}")
-            return False
+            return Reading.NOTHING_NEW
         except InvalidResource as error:
             self.refused[path] = Refusal(str(error), error.topology)
             self.say(f"{error}{self._what_stays(path)}")
-            return False
+            return Reading.NOTHING_NEW
         was_refused = self.refused.pop(path, None) is not None
         if spec.nimbus is not None and self.nimbus and not self._is_managed_here(spec.nimbus):
             self.say(
                 f"{path.name}: spec.nimbus is {spec.nimbus}, not the {', '.join(self.nimbus)} managed here; ignored"
             )
             self.specs_by_file.pop(path, None)
-            return False
+            return Reading.NOTHING_NEW
         before, self.specs_by_file[path] = self.specs_by_file.get(path), spec
-        if was_refused and spec == before:
-            self.say(f"{spec.name}: {path.name} can be followed again, and says what it said before")
-        return spec != before
+        if repr(spec) != repr(before):  # which tells 1 from true and from 1.0, as Storm does
+            return Reading.CHANGED
+        return Reading.MENDED if was_refused else Reading.NOTHING_NEW
 
     def _is_managed_here(self, nimbus: str) -> bool:
         return nimbus_name(nimbus, "") in {nimbus_name(one, "") for one in self.nimbus}
@@ -199,6 +212,10 @@ class TopologyFolder:
         self.versions.pop(path, None)
         self.refused[path] = Refusal(why)
         self._say_once(f"{why}{self._what_stays(path)}")
+
+    def _described_before(self, path: Path) -> str:
+        """The topology that the last good version describes; empty where there is none."""
+        return self.specs_by_file[path].name if path in self.specs_by_file else ""
 
     def _what_stays(self, path: Path) -> str:
         return "; its last good version stays in use" if path in self.file_of.values() else ""

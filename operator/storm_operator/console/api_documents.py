@@ -12,7 +12,8 @@ from storm_operator.console.watcher import PassLoads, PassPoint
 
 @dataclass(frozen=True, slots=True)
 class ClusterEntry:
-    """One Storm cluster: what of it is new can be told by `passes` (the number of the newest) and `plan_changes`.
+    """One Storm cluster: what of it is new can be told by `passes` (the number of the newest) and `plan_changes`, which
+    counts what changes between passes: plans, and what is said of StormTopologies that are not carried out.
 
     They begin anew with each `life`: when the operator restarts, and when the cluster is managed again after nobody had
     named it for a while.

@@ -106,9 +106,4 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         "Nimbus and ZooKeeper that answer again.",
         looked=False,
     ),
-    HoldReason.NOTHING_TO_MANAGE: HoldRule(
-        "No topology that a StormTopology describes or adopts runs on this cluster.",
-        "A StormTopology for one that runs here, or a topology submitted from one.",
-        looked=False,
-    ),
 }

@@ -85,7 +85,7 @@ class Seen:
     life: str = ""
     view: PassView = NOTHING_SEEN
     refused: tuple[Refusal, ...] = ()
-    """As of the last pass, with their names: in `view` are the sentences."""
+    """With their names, by now: in `view` are the sentences of its pass."""
     loads: tuple[LoadView, ...] = ()
     history: History = field(default_factory=History)
     plans: tuple[KnownPlan, ...] = ()
@@ -101,10 +101,14 @@ class Seen:
 
     @property
     def view_now(self) -> PassView:
-        """`view`, with the plans that are being applied in place of what its pass decided about their topologies."""
+        """`view`, with the plans that are being applied in place of what its pass decided about their topologies, and
+        with what is not carried out by now."""
         records = (known.record for known in self.plans)
-        now = decisions_now(self.view.decisions, self.view.at_seconds, records)
-        return self.view if now == self.view.decisions else replace(self.view, decisions=now)
+        decisions = decisions_now(self.view.decisions, self.view.at_seconds, records)
+        refused = tuple(one.sentence for one in self.refused)
+        if (decisions, refused) == (self.view.decisions, self.view.refused):
+            return self.view
+        return replace(self.view, decisions=decisions, refused=refused)
 
     def plan(self, plan_id: str) -> KnownPlan | None:
         return next((known for known in self.plans if known.record.plan.id == plan_id), None)
@@ -128,7 +132,7 @@ class Watcher:
     def __init__(self, most_bytes: int = MOST_BYTES, stopwatch: Callable[[], float] = time.monotonic) -> None:
         self.seen = Seen(life=uuid.uuid4().hex[:12])
         self.refused: Callable[[], tuple[Refusal, ...]] = tuple
-        """Asked at each pass: see `PassView`."""
+        """Asked at each pass, and by `look_again`: see `PassView`."""
         self._stopwatch = stopwatch
         self._heard_at: float | None = None
         self._most_bytes = most_bytes
@@ -165,6 +169,13 @@ class Watcher:
                 plans=tuple(_with_scene(known, report) for known in before.plans),
                 passes=number,
             )
+
+    def look_again(self) -> None:
+        """Between passes: StormTopologies may be carried out by now, or refused."""
+        with self._lock:
+            refused = self.refused()
+            if refused != self.seen.refused:
+                self.seen = replace(self.seen, refused=refused, plan_changes=self.seen.plan_changes + 1)
 
     def on_record(self, record: PlanRecord) -> None:
         with self._lock:

@@ -12,6 +12,7 @@ from storm_operator.adapters.errors import AdapterError, ZooKeeperUnreachable
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.console.watcher import Watcher
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
@@ -132,6 +133,10 @@ class ManagedCluster:
             return None
         return self.publisher.shown.body_of(waiting.plan)
 
+    def not_as_described(self) -> tuple[Refusal, ...]:
+        """Why topologies of this cluster do not run (yet) as StormTopologies say, as far as is known now."""
+        return (*self.owners.refused, *(self.lifecycle.not_as_described() if self.lifecycle is not None else ()))
+
     def run_pass(self) -> float:
         """One pass; returns the seconds from its beginning to that of the next."""
         try:
@@ -179,6 +184,9 @@ class ManagedCluster:
         _, lifecycle, _ = self._follow_wishes()
         self.care.release()
         self._publish(lifecycle)
+        watcher = self.watcher()
+        if watcher is not None:
+            watcher.look_again()
 
     def _follow_wishes(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
         """Submit, replace, suspend, kill: what the resources want. Returns the specs of those that are managed."""
@@ -217,9 +225,6 @@ class ManagedCluster:
             )
             self.lifecycle = self.assembly.lifecycle(self.say, self.submitter)
             self.lifecycle.before_suspending = self.owners.note_suspension
-            watcher = self.watcher()
-            if watcher is not None:
-                watcher.refused = self.lifecycle.not_as_described
         self.manager.confirm()
         return self.assembly, self.lifecycle
 
@@ -232,6 +237,7 @@ class ManagedCluster:
         watcher = self.watcher()
         if watcher is not None:
             self.care.counts.onlooker = watcher.on_held_resizes
+            watcher.refused = self.not_as_described
         onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
         audience = Audience(tuple(one for one in onlookers if one is not None), self.say)
         calls, profiles = self.metrics.calls(self.nimbus), self._profiles()

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.core.model import name_of_topology
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.kube.managed import NAME_TAKEN, Managed, Registry, rightful
+from storm_operator.kube.managed import NAME_TAKEN, Key, Managed, Registry, rightful
 from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.status import refused_status, trouble_status
 
@@ -27,14 +28,23 @@ class Owners:
     publisher: Callable[[], Publisher]
     by_name: dict[str, Managed] = field(default_factory=dict)
     """By topology name."""
+    refused: tuple[Refusal, ...] = ()
+    """Resources that are invalid while their topology runs on, or whose topology is another's, and why."""
 
     def look(self) -> None:
         """Go by the resources that there are now; one that names a topology of another's is told so."""
         managed = self.registry.of_cluster(self.nimbus)
-        self.by_name, late = rightful(managed + self.registry.left_on(self.nimbus))
+        invalid = self.registry.left_on(self.nimbus)
+        self.by_name, late = rightful(managed + invalid)
+        refused = [_refusal(one, one.problem) for one in invalid]
         for one in managed:
-            if one.key in late:
-                self._refuse_late(one, late[one.key])
+            if one.key in late and one.is_being_deleted:
+                self.gone.add(one.uid)
+            elif one.key in late:
+                words = _why_late(one, late[one.key])
+                self._refuse_late(one, words)
+                refused.append(_refusal(one, words))
+        self.refused = tuple(refused)
 
     def specs(self) -> dict[str, TopologySpec]:
         """By name, of those that are managed: neither paused nor about to go."""
@@ -71,13 +81,17 @@ class Owners:
         if self.publisher().write_status(self.by_name[name], note):
             raise KubernetesError(f"{name}: not suspended: its status cannot be written, and would have to tell of it")
 
-    def _refuse_late(self, one: Managed, owner: tuple[str, str]) -> None:
-        if one.is_being_deleted:
-            self.gone.add(one.uid)
-            return
-        words = (
-            f"topology {one.topology_name!r} belongs to StormTopology {owner[0]}/{owner[1]};"
-            " choose another topologyName, or delete that one"
-        )
+    def _refuse_late(self, one: Managed, words: str) -> None:
         status = refused_status(self.publisher().as_known(one), NAME_TAKEN, words, time.time())
         self.publisher().write_status(one, {**status, "topologyId": None})
+
+
+def _why_late(one: Managed, owner: Key) -> str:
+    return (
+        f"topology {one.topology_name!r} belongs to StormTopology {'/'.join(owner)};"
+        " choose another topologyName, or delete that one"
+    )
+
+
+def _refusal(one: Managed, why: str) -> Refusal:
+    return Refusal(f"StormTopology {'/'.join(one.key)}: {why}", one.topology_name)

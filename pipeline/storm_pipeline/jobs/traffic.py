@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from storm_pipeline.job_console import job_console
-from storm_pipeline.jobs.learning import clusters_of
+from storm_pipeline.jobs.learning import bounds_of
 from storm_pipeline.lake import Day, Lake, days_of, read, replace_day, within
 from storm_pipeline.options import (
     Cluster,
@@ -135,7 +135,7 @@ def traffic(
         ledger = job.ledger()
         chosen = within(days_of(spark, job.lake.silver("pairs"), cluster), dates)
         if not chosen:
-            clusters_of(spark, tables, cluster)  # ends the job where there is no such cluster
+            bounds_of(spark, tables, cluster, dates)  # ends the job where nothing of that was ingested
         due += [day for day in chosen if again or ledger.is_due(day)]
         with Progress(console=console) as progress:
             task = progress.add_task("traffic", total=len(due) * STEPS)

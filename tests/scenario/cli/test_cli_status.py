@@ -96,6 +96,16 @@ def test_a_loop_that_makes_no_pass_is_noted_since_all_figures_are_of_its_last() 
         operator.server.server_close()
 
 
+def test_of_a_topology_that_nobody_manages_any_more_no_decision_is_told() -> None:
+    operator = Operator()
+    try:
+        operator.page.played.run({})
+        assert "words (not managed): none" in operator.run("status")
+    finally:
+        operator.server.shutdown()
+        operator.server.server_close()
+
+
 def test_where_agents_only_observe_no_limit_is_said_to_be_held() -> None:
     """As the storm chart has them: the spec asks for limits, and nobody holds executors to them."""
     operator = Operator()

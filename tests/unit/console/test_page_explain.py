@@ -23,7 +23,7 @@ from storm_operator.core.wording import figure
 from storm_operator.loop_ports import PassReport
 
 
-@pytest.mark.parametrize("reason", list(HoldReason))
+@pytest.mark.parametrize("reason", sorted(set(HoldReason) - {HoldReason.NOTHING_TO_MANAGE}))
 def test_every_reason_to_hold_is_explained(reason: HoldReason) -> None:
     seen = page_scene(passes=1).watcher.seen
     decision = DecisionView(("words",), "hold", reason.value, "because", None, 3.0)
@@ -228,3 +228,20 @@ def test_why_its_stormtopology_is_not_carried_out_is_told(named: str, is_managed
     parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
     told = {"What is not carried out": ["a.yaml: spec is missing: a mapping is right."]} if is_told else {}
     assert {title: parts[title] for title in parts if title.startswith("What is not")} == told
+
+
+def test_what_becomes_of_stormtopologies_between_passes_is_told_at_once() -> None:
+    page = page_scene(passes=1)
+    changes, view = page.watcher.seen.plan_changes, page.get("view")
+    page.watcher.look_again()
+    assert page.watcher.seen.plan_changes == changes, "nothing is new"
+    page.watcher.refused = lambda: (Refusal("words: it is being submitted", "words"),)
+    page.watcher.look_again()
+    assert page.get("view") == {**view, "refused": ["words: it is being submitted"]}
+    (now,) = page.get("clusters")["clusters"]
+    assert now["plan_changes"] == changes + 1
+    parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
+    assert parts["What is not carried out"] == ["words: it is being submitted."]
+    page.watcher.refused = tuple
+    page.watcher.look_again()
+    assert page.get("view") == view

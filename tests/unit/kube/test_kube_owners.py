@@ -36,3 +36,23 @@ def test_resource_that_is_invalid_and_runs_nothing_holds_nothing() -> None:
 def test_who_manages_a_topology_holds_it() -> None:
     owners = owners_of(topology_body(status=RUNS), topology_body(namespace="team-b", uid="uid-b"))
     assert key(owners.of_id(TOPOLOGY_ID)) == key(owners.holder_of_id(TOPOLOGY_ID)) == ("streams", "words")
+
+
+def test_who_is_refused_is_named_with_its_topology_for_as_long_as_it_is() -> None:
+    holder, late = topology_body(status=RUNS), topology_body(namespace="team-b", uid="uid-b")
+    owners = owners_of(holder, late)
+    (refusal,) = owners.refused
+    assert refusal.topology == "words"
+    assert refusal.sentence == (
+        "StormTopology team-b/words: topology 'words' belongs to StormTopology streams/words; choose another"
+        " topologyName, or delete that one"
+    )
+    owners.registry.put_topology(topology_body(spec=INVALID, status=RUNS))
+    owners.registry.forget_topology(("team-b", "words"), "uid-b")
+    owners.look()
+    (refusal,) = owners.refused
+    assert refusal.topology == "words"
+    assert refusal.sentence.startswith("StormTopology streams/words: spec.scheduling.mode is 'Perhaps'")
+    owners.registry.put_topology(holder)
+    owners.look()
+    assert owners.refused == ()

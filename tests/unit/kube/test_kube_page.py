@@ -7,13 +7,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from kube_builders import NIMBUS, plan, rebalance, registry_of, topology_body
+from kube_builders import NIMBUS, TOPOLOGY_ID, plan, rebalance, registry_of, topology_body
 from loop_scene import Scene, with_mode
 from loop_scene import scene as loop_scene
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NotFound
 from storm_operator.console.approval import Verdict
 from storm_operator.console.messages import Request
 from storm_operator.core.decision import Plan
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed import Registry
@@ -126,3 +127,17 @@ def test_a_replica_that_does_not_lead_says_so_and_one_that_does_shows_its_loops(
     assert page.watcher_of(NIMBUS) is watcher  # a loop that is started anew goes on with what was seen
     assert f'"name":"{NIMBUS}"'.encode() in api.answer(Request("GET", "/api/v1/clusters")).body
     assert b"other" not in api.answer(Request("GET", "/api/v1/clusters")).body
+
+
+def test_what_is_not_carried_out_is_told_by_who_manages_the_cluster_now() -> None:
+    refused = topology_body(
+        spec={"adopt": {}, "scheduling": {"mode": "Perhaps"}}, status={"topologyId": TOPOLOGY_ID, "nimbus": NIMBUS}
+    )
+    cluster = ManagedCluster(
+        NIMBUS, registry_of(refused), Mock(), RunnerSettings(JobSettings("storm"), 9464), Mock(), set()
+    )
+    cluster.owners.look()
+    cluster.lifecycle = Mock(not_as_described=lambda: (Refusal("shop: it is being submitted", "shop"),))
+    assert [one.topology for one in cluster.not_as_described()] == ["words", "shop"]
+    cluster.close()
+    assert [one.topology for one in cluster.not_as_described()] == ["words"]

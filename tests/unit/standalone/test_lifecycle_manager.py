@@ -119,11 +119,28 @@ def test_what_keeps_a_topology_from_running_as_described_is_told_at_each_step(tm
     ]
 
 
-def test_what_is_suspended_before_it_was_submitted_is_told() -> None:
-    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), lambda _: None)
-    manager.step({"words": TopologySpec("words", AdoptSource(), suspend=True)}, 0.0)
-    manager.progress["words"] = NEVER_SUBMITTED
-    assert manager.not_as_described() == (Refusal("words: suspended before it was submitted", "words"),)
+def test_what_is_as_its_file_says_is_not_told_and_what_somebody_else_submitted_is(tmp_path: Path) -> None:
+    source = JarSource(jar(tmp_path / "a.jar"), "a.B")
+    specs = {"rests": TopologySpec("rests", source, suspend=True), "theirs": TopologySpec("theirs", source)}
+    storm = FakeStorm([RunningTopology("theirs-1", "theirs", "ACTIVE")])
+    manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
+    manager.step(specs, 0.0)
+    assert manager.progress["rests"] == NEVER_SUBMITTED
+    assert manager.not_as_described() == (Refusal(f"theirs: {SUBMITTED_BY_OTHERS}", "theirs"),)
+
+
+def test_that_one_is_being_submitted_is_told_before_it_takes_its_time(tmp_path: Path) -> None:
+    told: list[tuple[Refusal, ...]] = []
+
+    class Slow(JvmSubmitter):
+        def submit(self, spec: TopologySpec, wanted: str) -> bool:
+            assert told == [(Refusal("words: it is being submitted", "words"),)]
+            return True
+
+    manager = LifecycleManager(FakeStorm(), Slow(None), lambda _: None)
+    manager.before_submitting = lambda: told.append(manager.not_as_described())
+    manager.step({"words": TopologySpec("words", JarSource(jar(tmp_path / "a.jar"), "a.B"))}, 0.0)
+    assert (len(told), manager.not_as_described()) == (1, ())
 
 
 @pytest.mark.parametrize("by_file", [True, False])

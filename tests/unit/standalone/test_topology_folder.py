@@ -72,6 +72,33 @@ def test_nobody_reads_that_a_file_has_changed_that_says_what_it_said_before(tmp_
     assert folder.refusals() == ()
 
 
+def test_what_is_ignored_or_paused_is_not_said_to_be_followed_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder, good = TopologyFolder(tmp_path, said.append), GOOD.format(name="words", policy="liu")
+    paused = good.replace("words}", "others, annotations: {storm-operator.dev/paused: 'true'}}")
+    write(tmp_path / "a.yaml", good, at=1)
+    folder.read()
+    for at, (beside, left) in enumerate(((good, paused), ("kind: [", "kind: ["), (good, paused)), start=1):
+        write(tmp_path / "b.yaml", beside, at)
+        write(tmp_path / "c.yaml", left, at)
+        assert set(folder.read()) == {"words"}
+    assert [words for words in said if "followed again" in words] == []
+    assert said[-1].startswith("others: paused by the annotation")
+
+
+def test_values_that_are_equal_to_python_alone_are_a_change(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder, good = TopologyFolder(tmp_path, said.append), GOOD.format(name="words", policy="liu")
+    for at, value in enumerate(("1", "true", "1.0"), start=1):
+        write(
+            tmp_path / "a.yaml",
+            good.replace("adopt: {}", f"adopt: {{}}, config: {{topology.acker.executors: {value}}}"),
+            at,
+        )
+        folder.read()
+    assert said == ["words: a.yaml has changed and is followed"] * 2
+
+
 def test_a_link_to_nothing_is_said_once_and_keeps_the_last_good_spec(tmp_path: Path) -> None:
     said: list[str] = []
     folder, target = TopologyFolder(tmp_path, said.append), tmp_path / "kept-elsewhere"
@@ -104,8 +131,9 @@ def test_what_is_not_followed_as_it_stands_is_told_for_as_long_as_it_is_not(tmp_
     write(tmp_path / "a.yaml", "kind: [", at=2)
     folder.read()
     folder.read()
-    (broken,) = sentences(folder)
-    assert broken.endswith("; its last good version stays in use")
+    (refusal,) = folder.refusals()
+    assert refusal.sentence.endswith("; its last good version stays in use")
+    assert refusal.topology == "words", "as its last good version says, where nobody can read it"
 
     write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=3)
     folder.read()

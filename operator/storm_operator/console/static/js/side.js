@@ -34,8 +34,10 @@ function heaviest(flows) {
   return [h("h4", {}, "Heaviest flows"), h("ul", { class: "flows small" }, flows.map((flow) => h("li", {}, h("span", {}, flow.words, h("span", { class: "soft" }, ` ${flow.level}`)), h("b", {}, `${figure(flow.rate)}/s`))))];
 }
 
+/** That nothing is managed is none about a topology that is there: it is told what any other is that is not. */
 export function decisionAbout(view, topologyId) {
-  return view.decisions.find((one) => one.topologies.includes(topologyId)) ?? view.decisions.find((one) => !one.topologies.length) ?? null;
+  const ofAll = view.decisions.find((one) => !one.topologies.length && one.reason !== "NothingToManage");
+  return view.decisions.find((one) => one.topologies.includes(topologyId)) ?? ofAll ?? null;
 }
 
 function topologyCard(topology, view, dialog) {

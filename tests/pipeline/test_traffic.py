@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from chispa import assert_df_equality
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from history_scene import record
+from learning_scene import CLUSTER, lake_of
 from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS
 from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
+from storm_pipeline.dates import ALL_DATES, Dates
 from storm_pipeline.jobs.ingest import Intake
-from storm_pipeline.jobs.traffic import TrafficJob
+from storm_pipeline.jobs.traffic import TrafficJob, days_with_pairs
 from storm_pipeline.lake import Day, Lake, frame_of, read
 from storm_pipeline.schemas import SILVER, TRAFFIC, TRAFFIC_KEYS, TRAFFIC_SHARE, WINDOWS
 from storm_pipeline.transforms.traffic import (
@@ -202,6 +205,16 @@ def test_days_are_made_anew_when_other_pairs_are_to_be_kept(spark: SparkSession,
     few.done(day, few.version_of(day))
     assert not few.is_due(day)
     assert many.is_due(day)
+
+
+def test_dates_that_were_not_ingested_are_not_taken_for_dates_without_tuples(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = lake_of(spark, tmp_path, periods=2, tables=(EXECUTORS,))
+    assert days_with_pairs(spark, lake, CLUSTER, ALL_DATES) == ()
+    with pytest.raises(typer.Exit):
+        days_with_pairs(spark, lake, CLUSTER, Dates(first=DAY + timedelta(days=1)))
+    assert f"its newest is of {DAY}" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.timeout(900)

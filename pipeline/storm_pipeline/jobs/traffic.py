@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from rich.markup import escape
 from rich.progress import Progress
 
+from storm_pipeline.dates import Dates
 from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import bounds_of
 from storm_pipeline.lake import Day, Lake, days_of, read, replace_day, within
@@ -133,9 +134,7 @@ def traffic(
     with spark_job("traffic", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         job = TrafficJob(spark, tables, heaviest_pairs)
         ledger = job.ledger()
-        chosen = within(days_of(spark, job.lake.silver("pairs"), cluster), dates)
-        if not chosen:
-            bounds_of(spark, tables, cluster, dates)  # ends the job where nothing of that was ingested
+        chosen = days_with_pairs(spark, tables, cluster, dates)
         due += [day for day in chosen if again or ledger.is_due(day)]
         with Progress(console=console) as progress:
             task = progress.add_task("traffic", total=len(due) * STEPS)
@@ -148,6 +147,14 @@ def traffic(
                 job.do_day(day, step)
                 ledger.done(day, version)
         console.print(outcome(len(due), len(chosen)))
+
+
+def days_with_pairs(spark: SparkSession, lake: Lake, cluster: str | None, dates: Dates) -> tuple[Day, ...]:
+    """Those of `cluster`, or of all, that `dates` choose. A usage error where nothing of that was ingested."""
+    chosen = within(days_of(spark, lake.silver("pairs"), cluster), dates)
+    if not chosen:
+        bounds_of(spark, lake, cluster, dates)
+    return chosen
 
 
 def outcome(made: int, there: int) -> str:

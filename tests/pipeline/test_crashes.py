@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
+from rich.table import Table
 
 import learned_profiles
 from crashes import Job, contents, crashes_of, gone_on_from
@@ -58,7 +59,7 @@ def jobs(spark: SparkSession) -> Iterator[Mapping[str, Job]]:
         for job in (evaluate, forecast, profile, traffic, tune):
             patch.setattr(job, "spark_job", this_session)
         for told in (evaluate, forecast, profile):
-            patch.setattr(told, "summary", lambda *_: "")
+            patch.setattr(told, "summary", lambda *_: Table())
         patch.setattr(tune, "climb", remembered_climb())
         patch.setattr(traffic, "TrafficJob", partial(TrafficJob, windows=("1 minute", "1 hour")))
         yield JOBS

@@ -90,8 +90,8 @@ class LifecycleManager:
     """By name, the ids of topologies that were suspended here, and so may be resumed here, managed meanwhile or not."""
     before_suspending: Callable[[str, str], None] = lambda *_: None
     """Told name and id: a next life must know whom it may resume, wherever this one ends. Raises `AdapterError`."""
-    before_submitting: Callable[[], None] = lambda: None
-    """Told while `progress` has it: to submit may take longer than a pass."""
+    on_submission: Callable[[], None] = lambda: None
+    """Told when one begins, and when it is done, once `progress` says so: to submit may take longer than a pass."""
     repairs: dict[str, str] = field(default_factory=dict)
     """By topology: what the last step found changed by somebody else, and what becomes of it, in a sentence."""
 
@@ -220,9 +220,10 @@ class LifecycleManager:
     def _submit(self, spec: TopologySpec, wanted: str) -> None:
         self._say_once(spec.name, f"{spec.name}: submitting")
         self.progress[spec.name] = Progress(Stage.SUBMITTING)
-        self.before_submitting()
+        self.on_submission()
         if self.submitter.submit(spec, wanted):
             self.progress[spec.name] = SUBMITTED
+            self.on_submission()
             self.said.pop(spec.name, None)
             self.say(f"{spec.name}: submitted")
 
@@ -239,7 +240,7 @@ def _why_not_as_described(progress: Progress) -> str:
         case Stage.FAILED | Stage.WAITING | Stage.RUNNING:
             return progress.message
         case Stage.SUBMITTING:
-            return "" if progress == SUBMITTED else "it is being submitted"
+            return progress.message or "it is being submitted"
         case Stage.REPLACING:
             return f"it is replaced, because {progress.message}; the old one is given its time to finish"
         case Stage.SUSPENDED:

@@ -14,13 +14,14 @@ ALIKE_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """Less of it is better. `value` is None or NaN where it is unknown. Whole numbers are shown as such."""
+    """Less of it is better, unless more is. `value` is None or NaN where it is unknown. Counts are shown as such."""
 
     name: str
     unit: str
     decimals: int
     value: Callable[[SimulationReport], float | None]
     is_count: bool = False
+    is_more_better: bool = False
 
     def shown(self, value: float) -> str:
         shown = f"{value:,.{self.decimals}f}"
@@ -38,6 +39,7 @@ FIGURES = (
     _Figure("mean latency", " ms", 1, lambda report: report.mean_latency_ms()),
     _Figure("p50", " ms", 1, lambda report: report.median_latency_ms()),
     _Figure("p99", " ms", 1, lambda report: report.median_latency_ms(figure="latency_p99_ms")),
+    _Figure("acked tuples", "", 0, lambda report: report.sums.acked, is_more_better=True),
     _Figure("failed or forgotten tuples", "", 0, lambda report: report.sums.unsuccessful),
     _Figure("tuples never sent", "", 0, lambda report: report.sums.unsent),
     _Figure(
@@ -65,7 +67,7 @@ def compared(one: SimulationReport, other: SimulationReport) -> str:
             continue
         if figure.shown(now) == figure.shown(before):
             continue
-        (better if now < before else worse).append(figure.told(now, before))
+        (better if (now < before) is not figure.is_more_better else worse).append(figure.told(now, before))
     return f"better: {_list(better)}; worse: {_list(worse)}."
 
 

@@ -54,7 +54,7 @@ def _has_room(table: Table, console: Console) -> bool:
 def _table(runs: Sequence[Run]) -> Table:
     """The names of figures are broken into lines where room is short, and nothing else is."""
     columns = {_heading(name): [shown(report) for shown in FIGURES.values()] for name, report in runs}
-    table = Table(title=runs[0][1].scenario, title_justify="left", box=None)
+    table = Table(title=_title(runs[0][1]), title_justify="left", box=None)
     table.add_column("figure", overflow="fold", min_width=LONGEST_WORD)
     for heading, figures in columns.items():
         widest = max(map(len, (*heading.splitlines(), *figures)))
@@ -62,6 +62,11 @@ def _table(runs: Sequence[Run]) -> Table:
     for name, *figures in zip(FIGURES, *columns.values(), strict=True):
         table.add_row(name, *figures)
     return table
+
+
+def _title(report: SimulationReport) -> str:
+    warm_up = report.warm_up_seconds
+    return f"{report.scenario} (its first {warm_up:g} s do not count)" if warm_up else report.scenario
 
 
 def _heading(name: str) -> str:

@@ -171,7 +171,7 @@ def standalone(
 
         lifecycle = assembly.lifecycle(say)
         page.watcher.refused = lambda: (*followed.refusals(), *lifecycle.not_as_described())
-        lifecycle.before_submitting = page.watcher.look_again
+        lifecycle.on_submission = page.watcher.look_again
         suspended = SuspendedHere(assembly.store, lifecycle, say)
 
         def begin() -> None:

@@ -14,6 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from storm_operator.core.model import name_of_topology
 from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, counted, figure
 
 Document = Mapping[str, Any]
@@ -103,13 +104,18 @@ def _topologies(view: Document) -> Table:
 def _last_decisions(view: Document) -> list[Text]:
     """A line for each topology: sentences, which a column of a narrow terminal would make unreadable.
 
-    Where no topology is known, what was decided about everything.
+    Where no topology is known, what was decided about everything; and what of those that the last pass did not know.
     """
-    if not view["topologies"]:
-        return [Text.assemble(("everything", "bold"), ": ", _decision("", view["decisions"]))]
+    known, decisions = {one["id"] for one in view["topologies"]}, view["decisions"]
+    new = {one: None for decision in decisions for one in decision["topologies"] if one not in known}
+    if not known and not new:
+        return [Text.assemble(("everything", "bold"), ": ", _decision("", decisions))]
     return [
-        Text.assemble((one["name"], "bold"), f" ({_state(one)}): ", _decision(one["id"], view["decisions"]))
-        for one in view["topologies"]
+        *(
+            Text.assemble((one["name"], "bold"), f" ({_state(one)}): ", _decision(one["id"], decisions))
+            for one in view["topologies"]
+        ),
+        *(Text.assemble((name_of_topology(one), "bold"), " (new): ", _decision(one, decisions)) for one in new),
     ]
 
 

@@ -69,7 +69,7 @@ def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None
     And for a number that JSON does not have, and so no API server lets pass: no bound of a schema stops NaN.
     """
     _check_finite(document)
-    problems = list(Draft202012Validator(schema).iter_errors(document))
+    problems = [one for one in Draft202012Validator(schema).iter_errors(document) if not _is_told_by_its_type(one)]
     worst = best_match(problems)
     if worst is not None:
         first = _sentence(_misspelt(worst, problems) or worst)
@@ -136,6 +136,11 @@ def _closed(schema: Any) -> Any:
 
 def value_in_words(value: object) -> str:
     return "left empty" if value is None else short_repr(value)
+
+
+def _is_told_by_its_type(problem: ValidationError) -> bool:
+    """Nothing is of no type, and so it is none of the values that are right: that it is left empty says both."""
+    return problem.validator == "enum" and problem.instance is None
 
 
 def _misspelt(problem: ValidationError, problems: Iterable[ValidationError]) -> ValidationError | None:

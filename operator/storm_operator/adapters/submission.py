@@ -184,7 +184,10 @@ def explain_failure(submission: JarSubmission, exit_code: int, output: str) -> A
     alive = ALREADY_ALIVE.search(output)
     if alive:
         name = alive["name"] or "of that name"
-        return TopologyAlreadyAlive(f"a topology {name} runs already; kill it first or choose another name")
+        return TopologyAlreadyAlive(
+            f"a topology {name} runs already: choose another name, here and where the topology is given it;"
+            " or kill that one first"
+        )
     if "NimbusLeaderNotFoundException" in output or "Could not find leader nimbus" in output:
         seeds = re.search(r"from seed hosts (?P<seeds>\[[^\]]*\])", output)
         where = seeds["seeds"].replace('"', "") if seeds else "of storm.yaml"

@@ -21,13 +21,14 @@ def decisions_now(
     A pass is told when it ends, which is when its plan is in force: until then what the pass before decided about the
     plan's topologies is over, and would be taken for what is done now.
     """
-    applied = (
+    applied = [
         record.plan
         for record in records
         if record.state is PlanState.APPLYING
         and not (told_at_seconds >= record.started_at_seconds and any(_says_more(one, record.plan) for one in told))
-    )
-    return (*map(_of_applied, applied), *told)
+    ]
+    still_so = (one for one in told if not applied or one.reason != HoldReason.NOTHING_TO_MANAGE)
+    return (*map(_of_applied, applied), *still_so)
 
 
 def _says_more(decision: DecisionView, plan: Plan) -> bool:

@@ -240,7 +240,7 @@ def _proposed(decision: DecisionView | None) -> tuple[str, ...]:
         return ("The policy was not asked: the rule below comes first.",)
     if decision.reason == HoldReason.NO_CHANGE:
         return ("The assignment in force.",)
-    gain = "" if decision.gain_percent is None else f" It {_change_of_cost(decision.gain_percent, 1, 'would ')}."
+    gain = f" It {_change_of_cost(decision.gain_percent, 1, 'would ')}." if decision.gain_percent else ""
     return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
 
 

@@ -128,7 +128,9 @@ class SchedulingSettings:
     cool_down_seconds: float = _option(60.0, "least time between two plans, overload excepted")
     minimum_gain_percent: float = _option(10.0, "least predicted fall of the objective, overload excepted")
     maximum_payback_seconds: float = _option(600.0, "a plan must repay its restarts within this time")
-    rollback_margin_percent: float = _option(25.0, "a plan that makes latency or traffic worse by more is rolled back")
+    rollback_margin_percent: float = _option(
+        25.0, "rolled back is a plan after which latency or traffic is worse by more, than before and than predicted"
+    )
     settling_seconds: float = _option(20.0, "time between plan in force and the comparison with its prediction")
     history_periods: int = _option(5, "Liu's phi: periods that forecast and demand look back over")
     minimum_periods: int = _option(3, "periods that a topology must be seen for before it moves, if it could wait")

@@ -24,6 +24,7 @@ from storm_operator import cli_status
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.cli import app
 from storm_operator.console.api import Api
+from storm_operator.console.pass_view import NOTHING_SEEN
 from storm_operator.console.site import PageAddress, open_page
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Hold, HoldReason
@@ -91,6 +92,20 @@ def test_a_loop_that_makes_no_pass_is_noted_since_all_figures_are_of_its_last() 
             assert (f"note: the loop has made no pass for {age_seconds:.0f} s" in text) is is_noted
         (found,) = json.loads(operator.run("status", "--output", "json"))["clusters"]
         assert found["pass_age_seconds"] == 100.0
+    finally:
+        operator.server.shutdown()
+        operator.server.server_close()
+
+
+def test_the_plan_of_a_topology_that_the_last_pass_did_not_know_is_told() -> None:
+    operator = Operator()
+    try:
+        record = operator.page.played.loop.memory.records[-1]
+        operator.page.watcher.seen = replace(operator.page.watcher.seen, view=NOTHING_SEEN, plans=())
+        operator.page.watcher.on_record(replace(record, state=PlanState.APPLYING))
+        text = operator.run("status")
+        assert f"words (new): plan {record.plan.id}: is being applied: " in text
+        assert "everything" not in text
     finally:
         operator.server.shutdown()
         operator.server.server_close()

@@ -9,8 +9,9 @@ from typing import Any, cast
 from storm_operator.simulation_comparison import compared
 
 
-def report(mean_ms: float, missing: float, restarts: int = 0, **means: float) -> Any:
+def report(mean_ms: float, missing: float, restarts: int = 0, acked: float = 1000.0, **means: float) -> Any:
     sums = SimpleNamespace(
+        acked=acked,
         unsuccessful=0.0,
         unsent=0.0,
         under_provided_core_seconds=missing,
@@ -36,6 +37,11 @@ def test_figures_that_are_shown_alike_are_alike() -> None:
 def test_figures_that_are_shown_otherwise_are_told() -> None:
     words = compared(report(10.0, 1.2), report(10.0, 1.1))
     assert words == "better: nothing by more than 1%; worse: CPU missing 1.2 core-seconds rather than 1.1."
+
+
+def test_more_that_was_acked_is_better() -> None:
+    words = compared(report(20.0, 1.1, acked=820_000.0), report(10.0, 1.1, acked=126_308.0))
+    assert words == ("better: acked tuples 820,000 rather than 126,308; worse: mean latency 20.0 ms rather than 10.0.")
 
 
 def test_traffic_supervisors_and_restarts_are_told() -> None:

@@ -59,5 +59,6 @@ def test_plans_are_counted_as_their_restarts_are() -> None:
     name, report = run("adaptive", 1.0)
     plans = (in_warm_up, at_its_end, later, only_proposed)
     (text,) = shown([(name, replace(report, warm_up_seconds=300.0, plans=plans))], LEAST_WIDE)
+    assert text.startswith("words (its first 300 s do not count)")
     (line,) = [line for line in text.splitlines() if "plans put in force" in line]
     assert line.split()[-1] == "2"

@@ -99,6 +99,12 @@ def test_a_hold_of_before_the_plan_is_about_another_one() -> None:
     assert (first.plan_id, rest) == (APPLIED.plan.id, [told])
 
 
+def test_beside_a_plan_that_is_being_applied_something_is_managed() -> None:
+    """As of a topology that was submitted after the last pass, which saw none."""
+    (only,) = decisions_now((held(HoldReason.NOTHING_TO_MANAGE),), APPLIED.started_at_seconds - 10.0, [APPLIED])
+    assert only.plan_id == APPLIED.plan.id
+
+
 def test_what_waits_for_another_topology_says_nothing_of_the_plan() -> None:
     told = held(HoldReason.APPLYING, "others")
     first, *rest = decisions_now((told,), APPLIED.started_at_seconds, [APPLIED])

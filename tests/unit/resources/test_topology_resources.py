@@ -83,6 +83,15 @@ def test_a_mistake_gets_one_message_that_names_it(spec: dict[str, Any], words: l
         assert word in str(caught.value)
 
 
+def test_a_word_that_is_left_empty_is_one_mistake() -> None:
+    with pytest.raises(InvalidResource) as caught:
+        parse_topology(document({"adopt": {}, "scheduling": {"mode": None, "periodSeconds": "x"}}))
+    assert {str(caught.value), *caught.value.others} == {
+        "spec.scheduling.mode is left empty: a text is right",
+        "spec.scheduling.periodSeconds is 'x': a number is right",
+    }
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [

@@ -129,18 +129,18 @@ def test_what_is_as_its_file_says_is_not_told_and_what_somebody_else_submitted_i
     assert manager.not_as_described() == (Refusal(f"theirs: {SUBMITTED_BY_OTHERS}", "theirs"),)
 
 
-def test_that_one_is_being_submitted_is_told_before_it_takes_its_time(tmp_path: Path) -> None:
-    told: list[tuple[Refusal, ...]] = []
+def test_a_submission_is_told_before_it_takes_its_time_and_when_it_is_done(tmp_path: Path) -> None:
+    told: list[str] = []
 
     class Slow(JvmSubmitter):
         def submit(self, spec: TopologySpec, wanted: str) -> bool:
-            assert told == [(Refusal("words: it is being submitted", "words"),)]
+            assert told == ["words: it is being submitted"]
             return True
 
     manager = LifecycleManager(FakeStorm(), Slow(None), lambda _: None)
-    manager.before_submitting = lambda: told.append(manager.not_as_described())
+    manager.on_submission = lambda: told.extend(one.sentence for one in manager.not_as_described())
     manager.step({"words": TopologySpec("words", JarSource(jar(tmp_path / "a.jar"), "a.B"))}, 0.0)
-    assert (len(told), manager.not_as_described()) == (1, ())
+    assert told[1:] == ["words: submitted: it runs from the next pass on"]
 
 
 @pytest.mark.parametrize("by_file", [True, False])

@@ -58,6 +58,16 @@ class Operator:
 
 @pytest.fixture(scope="module")
 def operator() -> Iterator[Operator]:
+    yield from serving_page()
+
+
+@pytest.fixture
+def own() -> Iterator[Operator]:
+    """Of one test alone, which changes what there is to see."""
+    yield from serving_page()
+
+
+def serving_page() -> Iterator[Operator]:
     started = Operator()
     yield started
     started.server.shutdown()
@@ -97,47 +107,32 @@ def test_a_loop_that_makes_no_pass_is_noted_since_all_figures_are_of_its_last() 
         operator.server.server_close()
 
 
-def test_the_plan_of_a_topology_that_the_last_pass_did_not_know_is_told() -> None:
-    operator = Operator()
-    try:
-        record = operator.page.played.loop.memory.records[-1]
-        operator.page.watcher.seen = replace(operator.page.watcher.seen, view=NOTHING_SEEN, plans=())
-        operator.page.watcher.on_record(replace(record, state=PlanState.APPLYING))
-        text = operator.run("status")
-        assert f"words (new): plan {record.plan.id}: is being applied: " in text
-        assert "everything" not in text
-    finally:
-        operator.server.shutdown()
-        operator.server.server_close()
+def test_the_plan_of_a_topology_that_the_last_pass_did_not_know_is_told(own: Operator) -> None:
+    record = own.page.played.loop.memory.records[-1]
+    own.page.watcher.seen = replace(own.page.watcher.seen, view=NOTHING_SEEN, plans=())
+    own.page.watcher.on_record(replace(record, state=PlanState.APPLYING))
+    text = own.run("status")
+    assert f"words (new): plan {record.plan.id}: is being applied: " in text
+    assert "everything" not in text
 
 
-def test_of_a_topology_that_nobody_manages_any_more_no_decision_is_told() -> None:
-    operator = Operator()
-    try:
-        operator.page.played.run({})
-        assert "words (not managed): none" in operator.run("status")
-    finally:
-        operator.server.shutdown()
-        operator.server.server_close()
+def test_of_a_topology_that_nobody_manages_any_more_no_decision_is_told(own: Operator) -> None:
+    own.page.played.run({})
+    assert "words (not managed): none" in own.run("status")
 
 
-def test_where_agents_only_observe_no_limit_is_said_to_be_held() -> None:
+def test_where_agents_only_observe_no_limit_is_said_to_be_held(own: Operator) -> None:
     """As the storm chart has them: the spec asks for limits, and nobody holds executors to them."""
-    operator = Operator()
-    try:
-        played = operator.page.played
-        observes = AgentEnforcement("observe-only", "told not to (--no-enforce)")
-        played.loop.agents = lambda: {one.host: observes for one in supervisors(3)}
-        played.run()
-        assert "words (managed, limits asked for but not held): hold, " in operator.run("status")
-        explained = " ".join(operator.run("explain", "words").split())
-        assert "are held to" not in explained
-        assert "nearest to its limit" not in explained
-        assert "They are not all held to the CPU limits that are asked for." in explained
-        assert {one["limit_millicores"] for one in operator.page.get("view")["executors"]} == {None}
-    finally:
-        operator.server.shutdown()
-        operator.server.server_close()
+    played = own.page.played
+    observes = AgentEnforcement("observe-only", "told not to (--no-enforce)")
+    played.loop.agents = lambda: {one.host: observes for one in supervisors(3)}
+    played.run()
+    assert "words (managed, limits asked for but not held): hold, " in own.run("status")
+    explained = " ".join(own.run("explain", "words").split())
+    assert "are held to" not in explained
+    assert "nearest to its limit" not in explained
+    assert "They are not all held to the CPU limits that are asked for." in explained
+    assert {one["limit_millicores"] for one in own.page.get("view")["executors"]} == {None}
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -184,9 +184,6 @@ class ManagedCluster:
         _, lifecycle, _ = self._follow_wishes()
         self.care.release()
         self._publish(lifecycle)
-        watcher = self.watcher()
-        if watcher is not None:
-            watcher.look_again()
 
     def _follow_wishes(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
         """Submit, replace, suspend, kill: what the resources want. Returns the specs of those that are managed."""
@@ -292,6 +289,9 @@ class ManagedCluster:
         self.lifecycle = None
 
     def _publish(self, lifecycle: LifecycleManager) -> None:
+        watcher = self.watcher()
+        if watcher is not None:
+            watcher.look_again()
         agents = self.assembly.metrics.by_host if self.assembly is not None else {}
         for name, one in self.owners.by_name.items():
             if one.spec is not None:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
@@ -680,7 +680,7 @@ class Deletion:
         self.gone: set[str] = set()
         self.said: list[str] = []
         self.runner = ClusterRunner(
-            ManagedCluster(NIMBUS, registry_of(body), kube, cast("Any", None), self.said.append, self.gone)
+            ManagedCluster(NIMBUS, registry_of(body), kube, SETTINGS, self.said.append, self.gone)
         )
         self.runner.cluster.manager.lock = Mock(is_lost=False)
         self.assembly = Mock()

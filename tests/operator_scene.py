@@ -151,10 +151,9 @@ class OperatorProcess:
             float(line.split()[-1]) for line in text.splitlines() if line.startswith("storm_operator_passes_total")
         )
 
-    def not_as_described(self) -> list[str]:
-        """What the page says of StormTopologies that are not carried out as they stand, as of the last pass."""
-        view = requests.get(f"http://127.0.0.1:{self.page_port}/api/v1/view", timeout=10).json()
-        return [str(why) for why in view["refused"]]
+    @property
+    def page(self) -> str:
+        return f"http://127.0.0.1:{self.page_port}"
 
     def wait_for_passes(self, count: int) -> None:
         """Until so many more passes are over."""

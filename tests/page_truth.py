@@ -57,3 +57,8 @@ def tells_the_truth(page: str, nimbus: NimbusClient, topology: str) -> None:
     assert cluster["passes"] > 0
     plans = asked_of(page, "plans")["plans"]
     assert "Verified" in {plan["state"] for plan in plans if found.id in plan["topologies"]}
+
+
+def not_as_described(page: str) -> list[str]:
+    """What the page at that address says of StormTopologies that are not carried out as they stand, or not yet."""
+    return list(asked_of(page, "view")["refused"])

@@ -53,7 +53,7 @@ def test_topology_is_submitted_planned_verified_suspended_and_deleted(
     eventually(lambda: scene.status("words").get("interSupervisorTuplesPerSecond") == 0.0, "the status has figures")
     eventually(lambda: scene.status("words").get("supervisorsUsed") == 1, "the status has its one supervisor")
     eventually(lambda: scene.status("words").get("lastPlan", {}).get("state") == "Verified", "the status has its plan")
-    page = f"http://127.0.0.1:{operator.page_port}"
+    page = operator.page
     tells_the_truth(page, nimbus, "words")
     assert asked_of(page, "clusters")["clusters"][0]["name"] == scene.nimbus
     assert asked_of(page, "clusters")["approval"] == "off"

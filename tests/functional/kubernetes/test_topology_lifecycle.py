@@ -13,6 +13,7 @@ import yaml
 from eventually import eventually
 
 from operator_scene import WORD_COUNT, OperatorProcess, PlayedKubelet, Scene, word_count_args
+from page_truth import not_as_described
 from storm_by_hand import StormByHand
 from storm_operator.core.model import Assignment
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION
@@ -180,7 +181,7 @@ def test_flux_from_a_config_map_is_replaced_when_that_changes(
     assert by_hand.executor_counts(name)["split"] == 1
 
     write_config_map(scene, name, flux_definition(name, splits=2))
-    eventually(lambda: any(name in why for why in operator.not_as_described()), "the page says what becomes of it")
+    eventually(lambda: any(name in why for why in not_as_described(operator.page)), "the page says what becomes of it")
     eventually(lambda: by_hand.is_another(name, first), "it is submitted anew")
     eventually(lambda: by_hand.executor_counts(name).get("split") == 2, "as the ConfigMap says now")
     assert scene.events(name, "Drift") == [], "we replaced it ourselves"

@@ -14,13 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import requests
 from cluster_bench import WORD_COUNT
 from eventually import eventually
 
 from metric_pages import complaints_of_promtool, names_on, page_at
 from operator_scene import free_port
-from page_truth import tells_the_truth
+from page_truth import not_as_described, tells_the_truth
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import assemble
@@ -72,6 +71,7 @@ def test_folder_is_submitted_managed_followed_and_left_running(
     client = ["--storm-home", str(storm_cluster.storm_home), "--storm-conf-dir", str(storm_cluster.conf_dir)]
     log = tmp_path / "log"
     metrics_port, page_port = free_port(), free_port()
+    page = f"http://127.0.0.1:{page_port}"
     program = [sys.executable, "-m", "storm_operator", "standalone", str(tmp_path), *connection, *client]
     program += ["--metrics-port", str(metrics_port), "--page-port", str(page_port)]
     assembly = assemble(connection_of(storm_cluster), Recorder())
@@ -94,9 +94,8 @@ def test_folder_is_submitted_managed_followed_and_left_running(
         eventually(lambda: bool(assembly.store.read_cpu_limits(topology.id)), "CPU limits are given")
         eventually(lambda: "Verified" in log.read_text(), "the plan is verified")
         nimbus = NimbusClient([f"{host}:{port}"])
-        tells_the_truth(f"http://127.0.0.1:{page_port}", nimbus, name)
-        view = requests.get(f"http://127.0.0.1:{page_port}/api/v1/view", timeout=10).json()
-        broken, absent = view["refused"]
+        tells_the_truth(page, nimbus, name)
+        broken, absent = not_as_described(page)
         assert broken.startswith("broken.yaml: not valid YAML")
         assert absent.startswith("jarless: ")
         assert "absent.jar" in absent
@@ -111,6 +110,23 @@ def test_folder_is_submitted_managed_followed_and_left_running(
             return sum(executor.component == "split" for executor in executors)
 
         eventually(lambda: split_executors() == 1, "the number of executors is what the file says")
+
+        told: set[str] = set()
+
+        def is_another() -> bool:
+            told.update(not_as_described(page))
+            return any(t.name == name and t.id != topology.id for t in assembly.storm.running())
+
+        fresh.write_text(f"{file.read_text()}  killWaitSeconds: 4\n  config: {{topology.debug: false}}\n")
+        fresh.replace(file)
+        eventually(is_another, "it is replaced, since its configuration is another")
+        for words in (
+            "it is replaced, because",
+            "the old topology of that name is being killed",
+            "it is being submitted",
+        ):
+            assert [one for one in told if one.startswith(f"{name}: {words}")], told
+        eventually(lambda: name not in " ".join(not_as_described(page)), "it runs as its file says")
         operator.send_signal(signal.SIGINT)
         assert operator.wait(timeout=240) == 0
         running = {t.name: t.status for t in assembly.storm.running()}

@@ -14,6 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from storm_operator.core.decision import HoldReason
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, counted, figure
 
@@ -24,7 +25,6 @@ NEARLY_FULL = 0.9
 MOST_COMPONENTS = 6
 QUIET_PERIODS, QUIET_SECONDS = 3, 30.0
 """As the page has them."""
-NOTHING = "NothingToManage"
 BAD = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "TooLittleCapacity", "Infeasible")
 
 
@@ -131,7 +131,8 @@ def _state(topology: Document) -> str:
 def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:
     """That nothing is managed is none about a topology that is there: it is told what any other is that is not."""
     own = [one for one in decisions if topology_id in one["topologies"]]
-    of_all = (one for one in decisions if not one["topologies"] and not (topology_id and one["reason"] == NOTHING))
+    skipped = HoldReason.NOTHING_TO_MANAGE if topology_id else None
+    of_all = (one for one in decisions if not one["topologies"] and one["reason"] != skipped)
     found = next(iter(own), next(of_all, None))
     if found is None:
         return Text("none", style="dim")

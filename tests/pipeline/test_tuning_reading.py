@@ -60,7 +60,7 @@ def seen(
 
 
 def read(spark: SparkSession, folder: Path, passes: Sequence[Pass]) -> Recording:
-    """Of all passes, from where they were recorded: to clean them first takes several times as long."""
+    """Of all passes, from the recorder's files: to make tables of them first takes several times as long."""
     write_passes(folder, passes)
     tables = {table.name: table for table in READ}
 

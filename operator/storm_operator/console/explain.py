@@ -240,7 +240,8 @@ def _proposed(decision: DecisionView | None) -> tuple[str, ...]:
         return ("The policy was not asked: the rule below comes first.",)
     if decision.reason == HoldReason.NO_CHANGE:
         return ("The assignment in force.",)
-    gain = f" It {_change_of_cost(decision.gain_percent, 1, 'would ')}." if decision.gain_percent else ""
+    percent = round(decision.gain_percent or 0.0, 1)  # 0 also where it would cost more
+    gain = f" It {_change_of_cost(percent, 1, 'would ')}." if percent else ""
     return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
 
 

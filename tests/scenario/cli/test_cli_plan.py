@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from builders import chain_topology, component_load, even_traffic, history, snapshot, supervisors
+from full_disk import run_on_full_disk
 from placement_cases import measured_example
 from storm_operator.cli import app
 from storm_operator.cli_plan import propose, read_snapshot
@@ -258,13 +259,6 @@ def test_absent_file(tmp_path: Path) -> None:
 
 
 def test_output_that_cannot_be_written_is_said_in_a_sentence() -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "storm_operator", "plan", "--snapshot", str(EXAMPLE), "-o", "json"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+    done = run_on_full_disk("storm_operator", "plan", "--snapshot", str(EXAMPLE), "-o", "json")
     assert done.returncode == 1
     assert done.stderr == "storm-operator plan: the output cannot be written: No space left on device\n"

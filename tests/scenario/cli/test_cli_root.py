@@ -12,6 +12,7 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
+from full_disk import run_on_full_disk
 from storm_operator.cli import COMMANDS, PROGRAM, app
 from storm_operator.lazy_commands import LazyCommand, load_available
 from storm_pipeline.cli import JOBS, load_job
@@ -69,30 +70,15 @@ def test_a_closed_stdout_is_a_sentence_for_every_command(arguments: str) -> None
     ],
 )
 def test_help_that_cannot_be_written_is_a_sentence(arguments: str, unbuffered: str) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", *arguments.split()],
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+    done = run_on_full_disk(*arguments.split(), unbuffered=unbuffered)
     assert done.returncode == 1
     told = arguments.rpartition(" ")[0]
     assert done.stderr == f"python -m {told}: the output cannot be written: No space left on device\n"
 
 
 def test_a_page_of_a_simulation_that_nobody_can_be_told_of_ends_in_a_sentence() -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "storm_operator", "simulate", str(SCENARIO), "--page", "--page-port", "0"],
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+    simulate = ("storm_operator", "simulate", str(SCENARIO), "--page", "--page-port", "0")
+    done = run_on_full_disk(*simulate, unbuffered="1")
     assert done.returncode == 1
     assert done.stderr == "storm-operator simulate: the output cannot be written: No space left on device\n"
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +15,7 @@ from typer.testing import CliRunner
 
 from builders import snapshot, supervisors
 from console_scene import PageScene, page_scene, reborn, unseen
+from full_disk import run_on_full_disk
 from http_server import serving
 from loop_scene import SETTINGS, SPECS, WORDS, with_mode
 from storm_operator import cli_status
@@ -488,13 +486,6 @@ def test_brackets_and_colons_in_names_are_shown_as_they_stand(
 
 def test_answers_that_cannot_be_written_are_a_sentence(operator: Operator) -> None:
     for command in (["status"], ["status", "-o", "json"], ["explain", "words"]):
-        with Path("/dev/full").open("w") as full:
-            done = subprocess.run(
-                [sys.executable, "-m", "storm_operator", *command, "--url", operator.url],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
+        done = run_on_full_disk("storm_operator", *command, "--url", operator.url)
         words = f"storm-operator {command[0]}: the output cannot be written: No space left on device\n"
         assert (done.returncode, done.stderr) == (1, words)

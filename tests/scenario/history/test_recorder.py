@@ -201,13 +201,19 @@ def test_what_a_disk_that_hangs_to_the_end_may_cost_is_said(
 
 def test_a_full_disk_is_said_once_and_the_loop_goes_on(reports: list[PassReport], tmp_path: Path) -> None:
     (tmp_path / "_open").write_text("in the way")
+    said = said_of_lost(reports[:5], tmp_path)
+    assert len([words for words in said if "not written" in words]) == 1
+
+
+def said_of_lost(reports: list[PassReport], folder: Path) -> list[str]:
+    """What a recorder says that can write none of these."""
     said: list[str] = []
-    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), said.append, queued=100)
-    for report in reports[:5]:
+    recorder = Recorder(HistoryStore.at(str(folder), "blue", "r1"), said.append, queued=100)
+    for report in reports:
         recorder.on_pass(report)
     recorder.close()
-    assert recorder.lost == 5
-    assert len([words for words in said if "not written" in words]) == 1
+    assert recorder.lost == len(reports)
+    return said
 
 
 @pytest.mark.parametrize(
@@ -233,13 +239,7 @@ def test_an_obstacle_is_said_once_though_each_period_has_a_file_of_its_own(
         raise obstacle(path, next(milliseconds))
 
     monkeypatch.setattr(Files, "write_whole", refuse)
-    said: list[str] = []
-    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), said.append, queued=100)
-    for report in reports[:5]:
-        recorder.on_pass(report)
-    recorder.close()
-    assert recorder.lost == 5
-    assert len(said) == 1
+    assert len(said_of_lost(reports[:5], tmp_path)) == 1
 
 
 class FailingStore(HistoryStore):

@@ -146,6 +146,7 @@ def test_where_a_measurement_is_missing_nobody_reads_that_all_are_there(missing:
         ("plan", 12.0, "Because. It lowers the cost by 12%."),
         ("hold", -3.25, "Because. It would raise the cost by 3.2%."),
         ("hold", 3.25, "Because. It would lower the cost by 3.2%."),
+        ("hold", 0.04, "Because."),
         ("hold", 0.0, "Because."),  # as decided where it would raise the cost: that is no saving, and no more is known
     ],
 )

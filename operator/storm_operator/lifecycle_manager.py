@@ -101,7 +101,7 @@ class LifecycleManager:
         return any(map(_is_under_way, self.progress.values()))
 
     def not_as_described(self) -> tuple[Refusal, ...]:
-        """Why topologies do not run (yet) as StormTopologies say, as of the last step."""
+        """Why topologies do not run (yet) as StormTopologies say, or are suspended, as of the last step."""
         words = {name: _why_not_as_described(known) for name, known in sorted(dict(self.progress).items())}
         return tuple(Refusal(f"{name}: {why}", name) for name, why in words.items() if why)
 
@@ -235,7 +235,7 @@ class LifecycleManager:
 
 
 def _why_not_as_described(progress: Progress) -> str:
-    """Empty where nothing is left to be done."""
+    """Empty where it runs, and nothing is left to be done."""
     match progress.stage:
         case Stage.FAILED | Stage.WAITING | Stage.RUNNING:
             return progress.message
@@ -244,7 +244,7 @@ def _why_not_as_described(progress: Progress) -> str:
         case Stage.REPLACING:
             return f"it is replaced, because {progress.message}; the old one is given its time to finish"
         case Stage.SUSPENDED:
-            return progress.message if progress == BEING_WITHDRAWN else ""
+            return f"suspended: {progress.message}" if progress.topology_id else progress.message
 
 
 def _is_under_way(progress: Progress) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from storm_operator.adapters.resources import InvalidResource, UnreadableResource, files_of, read_topology_file
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.refusal import Refusal
-from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
+from storm_operator.core.topology_spec import PAUSED, PAUSED_ANNOTATION, TopologySpec
 from storm_operator.said_once import SaidOnce
 
 Say = Callable[[str], None]
@@ -95,13 +95,13 @@ class TopologyFolder:
         return self._followed()
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """Why files were not followed as they stand when they were read last."""
+        """Why files were not followed as they stand, or are paused, when they were read last."""
         folder = [Refusal(self.trouble)] if self.trouble else []
         wrong = [
             Refusal(f"{why.sentence}{self._what_stays(path)}", why.topology or self._described_before(path))
             for path, why in sorted(self.refused.items())
         ]
-        return (*folder, *wrong, *self._ignored())
+        return (*folder, *wrong, *self._ignored(), *self._paused())
 
     def is_empty(self) -> bool:
         """Whether there is no file in it that could have a topology; False where it cannot be read."""
@@ -150,6 +150,10 @@ class TopologyFolder:
             ignored = [path.name for path in files if path != owner]
             found += [Refusal(f"{one}: {beside}; {one} is ignored", name) for one in ignored]
         return found
+
+    def _paused(self) -> list[Refusal]:
+        files = ((path, self.specs_by_file[path]) for path in sorted(self.file_of.values()))
+        return [Refusal(f"{path.name}: {PAUSED}", spec.name) for path, spec in files if spec.is_paused]
 
     def _still_written(self, files: Iterable[Path]) -> set[Path]:
         """Those that change while they are looked at."""

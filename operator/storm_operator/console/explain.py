@@ -84,9 +84,8 @@ def explain_topology(
         Part("Last plan", last_plan(own_plans)),
     )
     filled = tuple(part for part in parts if part.sentences)
-    return Explanation(
-        found.id, found.name, view.at_seconds, _headline(decision), filled, held_view(held) if held else None
-    )
+    headline = _headline(found.id, decision, refused)
+    return Explanation(found.id, found.name, view.at_seconds, headline, filled, held_view(held) if held else None)
 
 
 def decision_about(topology_id: str, view: PassView) -> DecisionView | None:
@@ -99,12 +98,13 @@ def decision_about(topology_id: str, view: PassView) -> DecisionView | None:
     return next(iter(own), next(of_all, None))
 
 
-def _headline(decision: DecisionView | None) -> str:
+def _headline(topology_id: str, decision: DecisionView | None, refused: Sequence[Refusal]) -> str:
+    """Where nothing is decided about it, why: by what is known of its StormTopology now, else as the pass found it."""
     if decision is None:
-        return (
-            "Not managed: no StormTopology names it, or the one that does is suspended or paused, so nothing is decided"
-            " about it."
-        )
+        is_any_unread = any(not one.topology for one in refused)
+        nobodys = f"no StormTopology{' that can be read' if is_any_unread else ''} names it"
+        why = next((one.sentence for one in refused if one.topology and one.concerns(topology_id)), nobodys)
+        return f"Not managed, so nothing is decided about it: {why}."
     if decision.kind == "hold":
         return f"Hold ({decision.reason}): {decision.message}."
     return f"Plan {decision.plan_id}: {decision.message}."

@@ -156,7 +156,7 @@ class PassView:
     """One pass. `measured_at_seconds` is older than `at_seconds` where the cluster could not be seen in this pass.
 
     `age_seconds` is that of the oldest reading; None where nothing was read. `refused` says, each in a sentence, which
-    StormTopologies are not carried out as they stand, or not yet, and why.
+    StormTopologies are not carried out as they stand, not yet, or not at all while paused or suspended, and why.
     """
 
     at_seconds: float

@@ -1,4 +1,4 @@
-"""A StormTopology that is not carried out as it stands, or not yet."""
+"""A StormTopology that is not carried out: as it stands, not yet, or because its owner paused or suspended it."""
 
 from __future__ import annotations
 

@@ -112,6 +112,7 @@ class ParallelismSpec:
 
 PAUSED_ANNOTATION = "storm-operator.dev/paused"
 """Of a StormTopology's metadata: with `true` its topology is left as it is."""
+PAUSED = "paused by annotation: left as it is"
 
 
 class DeletionPolicy(StrEnum):

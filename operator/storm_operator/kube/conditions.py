@@ -12,6 +12,7 @@ from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.topology_spec import PAUSED
 from storm_operator.core.wording import counted, first_of
 from storm_operator.kube.enforced import NO_LIMITS, EnforcedPlace, LimitsInForce, verdict
 from storm_operator.kube.managed import Body, Managed
@@ -56,9 +57,6 @@ def is_fine(hold: Hold, topology_id: str) -> bool:
     if hold.reason is HoldReason.TOO_LITTLE_CAPACITY:
         return topology_id not in hold.short_topologies
     return hold.reason in FINE_HOLDS
-
-
-PAUSED = "paused by annotation: left as it is"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.refusal import Refusal
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import PAUSED, TopologySpec
 from storm_operator.kube.managed import NAME_TAKEN, Key, Managed, Registry, rightful
 from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.status import refused_status, trouble_status
@@ -29,7 +29,7 @@ class Owners:
     by_name: dict[str, Managed] = field(default_factory=dict)
     """By topology name."""
     refused: tuple[Refusal, ...] = ()
-    """Resources that are invalid while their topology runs on, or whose topology is another's, and why."""
+    """Resources that are paused, that are invalid while their topology runs on, or whose topology is another's."""
 
     def look(self) -> None:
         """Go by the resources that there are now; one that names a topology of another's is told so."""
@@ -44,7 +44,8 @@ class Owners:
                 words = _why_late(one, late[one.key])
                 self._refuse_late(one, words)
                 refused.append(_refusal(one, words))
-        self.refused = tuple(refused)
+        paused = (one for one in self.by_name.values() if one.is_paused and not one.is_being_deleted)
+        self.refused = (*refused, *(_refusal(one, PAUSED) for one in paused))
 
     def specs(self) -> dict[str, TopologySpec]:
         """By name, of those that are managed: neither paused nor about to go."""

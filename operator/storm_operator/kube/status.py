@@ -6,9 +6,8 @@ from typing import Any
 
 from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanState
-from storm_operator.core.topology_spec import AdoptSource
+from storm_operator.core.topology_spec import PAUSED, AdoptSource
 from storm_operator.kube.conditions import (
-    PAUSED,
     Condition,
     TopologyView,
     conditions_of,

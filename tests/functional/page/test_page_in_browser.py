@@ -100,7 +100,7 @@ def test_files_that_are_not_followed_are_shown_until_they_are(visitor: Visitor, 
     visitor.wait_for("#side", "<bad>.yaml: not valid YAML")
     stage.page.watcher.refused = tuple
     stage.passes(1)
-    expect(visitor.page.locator("#side")).not_to_contain_text("Not as described")
+    expect(visitor.page.locator("#side")).not_to_contain_text("not as described")
 
 
 def test_of_no_traffic_there_is_no_share_and_it_is_not_unknown(visitor: Visitor) -> None:

@@ -195,15 +195,29 @@ def test_nobody_predicts_what_a_rollback_does() -> None:
 
 
 def test_one_that_nobody_manages_says_so() -> None:
-    """Nor is anything decided about one that is suspended or paused: which of these it is the loop is not told."""
     seen = page_scene(passes=1).watcher.seen
     found = explain_topology("words", replace(seen.view, decisions=()), seen.loads, ())
     assert found is not None
-    assert found.headline.startswith("Not managed")
+    assert found.headline == "Not managed, so nothing is decided about it: no StormTopology names it."
     parts = {part.title: part.sentences for part in found.parts}
-    for words in (found.headline, *parts["Rule that decided"]):
-        assert "suspended or paused" in words
+    assert "suspended or paused" in parts["Rule that decided"][0]
     assert "spec.suspend" in parts["What would change it"][0]
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        (Refusal("words: suspended before it was submitted", "words"), "words: suspended before it was submitted"),
+        (Refusal("shop: it is being submitted", "shop"), "no StormTopology names it"),
+        (Refusal("a.yaml: not valid YAML"), "no StormTopology that can be read names it"),
+    ],
+    ids=["its own", "another's", "nobody knows whose"],
+)
+def test_why_nobody_manages_it_is_what_is_known_of_its_stormtopology(refused: Refusal, why: str) -> None:
+    seen = page_scene(passes=1).watcher.seen
+    found = explain_topology("words", replace(seen.view, decisions=()), seen.loads, (), {}, (refused,))
+    assert found is not None
+    assert found.headline == f"Not managed, so nothing is decided about it: {why}."
 
 
 def test_the_last_one_that_is_no_longer_managed_is_told_what_any_other_is_that_is_not() -> None:
@@ -213,7 +227,7 @@ def test_the_last_one_that_is_no_longer_managed_is_told_what_any_other_is_that_i
     found = page.get("topologies/words/explanation")
     seen = page.watcher.seen
     assert [one.reason for one in seen.view.decisions] == [HoldReason.NOTHING_TO_MANAGE]
-    assert found["headline"].startswith("Not managed: no StormTopology names it")
+    assert found["headline"] == "Not managed, so nothing is decided about it: no StormTopology names it."
     parts = {part["title"]: part["sentences"] for part in found["parts"]}
     assert "Proposed" not in parts
     assert parts["What would change it"][0].startswith("A StormTopology with spec.adopt for it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -16,6 +17,7 @@ from storm_operator.console.messages import Request
 from storm_operator.core.decision import Plan
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.managed_cluster import ManagedCluster
@@ -141,3 +143,14 @@ def test_what_is_not_carried_out_is_told_by_who_manages_the_cluster_now() -> Non
     assert [one.topology for one in cluster.not_as_described()] == ["words", "shop"]
     cluster.close()
     assert [one.topology for one in cluster.not_as_described()] == ["words"]
+
+
+def test_one_that_is_paused_is_told_as_such_until_it_is_deleted() -> None:
+    paused: dict[str, Any] = {"annotations": {PAUSED_ANNOTATION: "true"}}
+    registry = registry_of(
+        topology_body("words", **paused), topology_body("gone", deletionTimestamp="2026-01-01T12:00:01Z", **paused)
+    )
+    cluster = ManagedCluster(NIMBUS, registry, Mock(), RunnerSettings(JobSettings("storm"), 9464), Mock(), set())
+    cluster.owners.look()
+    words = "StormTopology streams/words: paused by annotation: left as it is"
+    assert cluster.not_as_described() == (Refusal(words, "words"),)

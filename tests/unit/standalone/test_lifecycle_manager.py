@@ -119,14 +119,23 @@ def test_what_keeps_a_topology_from_running_as_described_is_told_at_each_step(tm
     ]
 
 
-def test_what_is_as_its_file_says_is_not_told_and_what_somebody_else_submitted_is(tmp_path: Path) -> None:
+def test_one_that_is_suspended_or_somebody_elses_is_told(tmp_path: Path) -> None:
+    """Else nobody could see why nothing is decided about it, or why it is not there at all."""
     source = JarSource(jar(tmp_path / "a.jar"), "a.B")
-    specs = {"rests": TopologySpec("rests", source, suspend=True), "theirs": TopologySpec("theirs", source)}
-    storm = FakeStorm([RunningTopology("theirs-1", "theirs", "ACTIVE")])
+    specs = {
+        "absent": TopologySpec("absent", source, suspend=True),
+        "rests": TopologySpec("rests", AdoptSource(), suspend=True),
+        "theirs": TopologySpec("theirs", source),
+    }
+    storm = FakeStorm([RunningTopology(f"{name}-1", name, "ACTIVE") for name in ("rests", "theirs")])
     manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
     manager.step(specs, 0.0)
-    assert manager.progress["rests"] == NEVER_SUBMITTED
-    assert manager.not_as_described() == (Refusal(f"theirs: {SUBMITTED_BY_OTHERS}", "theirs"),)
+    assert manager.progress["absent"] == NEVER_SUBMITTED
+    assert manager.not_as_described() == (
+        Refusal("absent: suspended before it was submitted", "absent"),
+        Refusal("rests: suspended: its spouts are deactivated", "rests"),
+        Refusal(f"theirs: {SUBMITTED_BY_OTHERS}", "theirs"),
+    )
 
 
 def test_a_submission_is_told_before_it_takes_its_time_and_when_it_is_done(tmp_path: Path) -> None:

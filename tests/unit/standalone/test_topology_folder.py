@@ -9,6 +9,7 @@ import pytest
 
 from storm_operator import topology_folder
 from storm_operator.adapters.resources import read_topology_file, topology_files
+from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.topology_folder import SETTLED_SECONDS, TopologyFolder
@@ -228,8 +229,13 @@ def test_topology_that_its_file_pauses_is_left_as_it_is_until_it_no_longer_does(
     assert folder.read() == folder.read() == {}, "and no other file has its name meanwhile"
     told = "words: paused by the annotation storm-operator.dev/paused in words.yaml: left as it is"
     assert said.count(told) == 1
+    ignored, left = folder.refusals()
+    assert "words.yml is ignored" in ignored.sentence
+    assert left == Refusal("words.yaml: paused by annotation: left as it is", "words")
+    (tmp_path / "words.yml").unlink()
     write(tmp_path / "words.yaml", good, at=2)
     assert set(folder.read()) == {"words"}
+    assert folder.refusals() == ()
     write(tmp_path / "words.yaml", paused, at=3)
     assert folder.read() == {}
     assert said[-2:] == ["words: words.yaml has changed and is followed", told]

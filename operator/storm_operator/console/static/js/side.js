@@ -18,7 +18,7 @@ export function renderSide(side, dialog) {
     state.selected && h("section", {}, h("h2", {}, "Selected"), selectedCard(view, names)),
     h("section", {}, h("h2", {}, "Topologies"), view.topologies.map((topology) => topologyCard(topology, view, dialog)), !view.topologies.length && h("p", { class: "soft" }, view.measured_at_seconds === null ? "The cluster has not been seen yet." : "None runs.")),
     view.problems.length > 0 && h("section", {}, h("h2", {}, "What is missing"), h("ul", { class: "small" }, view.problems.slice(0, 6).map((problem) => h("li", {}, problem)))),
-    view.refused.length > 0 && h("section", {}, h("h2", {}, "Not as described"), h("ul", { class: "small" }, view.refused.map((why) => h("li", {}, why)))),
+    view.refused.length > 0 && h("section", {}, h("h2", {}, "Not managed, or not as described"), h("ul", { class: "small" }, view.refused.map((why) => h("li", {}, why)))),
     h("section", {}, h("h2", {}, "Traffic"), traffic(view.traffic)),
     h("section", {}, h("h2", {}, "Key"), ...legend(view)),
   );

@@ -13,6 +13,7 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from storm_operator.core.finite import is_finite, number_in_words
 from storm_operator.core.short_repr import short_repr
+from storm_operator.core.wording import first_of
 
 PACKAGE = Path(__file__).parent.parent
 CRD_FOLDERS = (PACKAGE / "crds", PACKAGE.parent.parent / "crds")
@@ -28,6 +29,8 @@ TYPE_NAMES = {
     "boolean": "true or false",
 }
 
+MOST_TOLD = 5
+
 
 class InvalidResource(ValueError):
     """A document that is not a valid StormTopology; the message names the field, the value and what would be right.
@@ -40,6 +43,11 @@ class InvalidResource(ValueError):
         super().__init__(message)
         self.others = tuple(others)
         self.topology = topology
+
+    @property
+    def in_one_sentence(self) -> str:
+        """All that is known to be wrong, as far as a sentence can hold it."""
+        return first_of((str(self), *self.others), "; ", MOST_TOLD)
 
 
 class UnreadableResource(InvalidResource):

@@ -101,19 +101,24 @@ def _auto_approval(given: Mapping[str, Any]) -> AutoApproval:
 
 
 def _excluded_windows(given: Sequence[Mapping[str, Any]]) -> tuple[ExcludedWindow, ...]:
-    return tuple(_excluded_window(f"spec.scheduling.excludedWindows[{at}]", one) for at, one in enumerate(given))
+    wrong = [words for at, one in enumerate(given) for words in _wrong_in_window(at, one)]
+    if wrong:
+        raise InvalidResource(wrong[0], wrong[1:])
+    return tuple(ExcludedWindow(one["cron"], int(one["durationSeconds"]), one["timeZone"]) for one in given)
 
 
-def _excluded_window(where: str, given: Mapping[str, Any]) -> ExcludedWindow:
+def _wrong_in_window(at: int, given: Mapping[str, Any]) -> list[str]:
+    """What the CRD cannot know to be wrong."""
+    where, wrong = f"spec.scheduling.excludedWindows[{at}]", []
     try:
         parse_cron(given["cron"])
     except InvalidCron as error:
-        raise InvalidResource(f"{where}.cron is {given['cron']!r}: {error}") from error
+        wrong.append(f"{where}.cron is {given['cron']!r}: {error}")
     try:
         zone_named(given["timeZone"])
     except ValueError as error:
-        raise InvalidResource(f"{where}.timeZone: {error}") from error
-    return ExcludedWindow(given["cron"], int(given["durationSeconds"]), given["timeZone"])
+        wrong.append(f"{where}.timeZone: {error}")
+    return wrong
 
 
 _NESTED: Mapping[str, Callable[[Any], Any]] = {

@@ -86,7 +86,7 @@ def read_topology_file(path: Path) -> TopologySpec:
         spec = parse_topology(document, base_folder=path.parent)
         refuse_kubernetes_only(document["spec"])
     except InvalidResource as error:
-        raise type(error)(f"{path.name}: {error}", topology=_topology_named_in(document)) from error
+        raise type(error)(f"{path.name}: {error.in_one_sentence}", topology=_topology_named_in(document)) from error
     return spec
 
 

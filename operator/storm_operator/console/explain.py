@@ -15,7 +15,7 @@ from storm_operator.console.views import DecisionView, ExecutorView, PassView, T
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.refusal import Refusal
-from storm_operator.core.wording import counted, figure
+from storm_operator.core.wording import counted, figure, first_of
 
 MOST_NAMED = 3
 LEAST_PER_SECOND = 1e-6
@@ -117,6 +117,8 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
         whole = math.floor(100 * view.completeness + ROUNDING)  # never up: where one is missing it is not 100%
         sentences.append(f"Only {whole}% of all executors of the cluster have measurements.")
     sentences += [f"{problem[:1].upper()}{problem[1:]}." for problem in view.problems[:MOST_NAMED]]
+    if len(view.problems) > MOST_NAMED:
+        sentences.append(f"{counted(len(view.problems) - MOST_NAMED, 'more problem')}.")
     if view.measured_at_seconds is not None and view.measured_at_seconds < view.at_seconds - view.period_seconds:
         old = view.at_seconds - view.measured_at_seconds
         sentences.append(f"These figures are {old:.0f} s old: the cluster could not be seen since.")
@@ -185,7 +187,7 @@ def _cpu(topology: TopologyView, view: PassView, own: Sequence[ExecutorView]) ->
                 (-percent, f"{one.host} uses {percent:.0f}% of {figure(one.cpu_capacity_millicores)} millicores")
             )
     if filled:
-        sentences.append("; ".join(words for _, words in sorted(filled)[:MOST_NAMED]) + ".")
+        sentences.append(f"{first_of([words for _, words in sorted(filled)], '; ', MOST_NAMED)}.")
     return tuple(sentences)
 
 
@@ -212,9 +214,9 @@ def _forecast(loads: Sequence[LoadView]) -> tuple[str, ...]:
     coming.sort(key=lambda item: (-item[0], item[1].component))
     moves = [
         f"{load.component} {figure(load.arrived_per_second)} -> {figure(load.next_per_second)} tuples/s"
-        for _, load in coming[:MOST_NAMED]
+        for _, load in coming
     ]
-    return (f"Next period: {', '.join(moves)}.", *_misses(loads))
+    return (f"Next period: {first_of(moves, most=MOST_NAMED)}.", *_misses(loads))
 
 
 def _misses(loads: Sequence[LoadView]) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def managed_from(body: Body, default_nimbus: str | None) -> Managed:
     try:
         spec = parse_topology(body)
     except InvalidResource as error:
-        return Managed(body, None, str(error), "")
+        return Managed(body, None, error.in_one_sentence, "")
     except Exception as error:  # a resource that was never heard of would keep all loops waiting for it
         return Managed(
             body, None, f"the operator cannot read it ({type(error).__name__}: {error}); please report it", ""

@@ -133,7 +133,8 @@ def sources(lake: Lake, tables: Sequence[str], bounds: Mapping[str, Bounds]) -> 
 def insist_on_one(clusters: Collection[str], where: Publication) -> None:
     """A profile is of one cluster: a usage error before the job takes its time, if one is wanted and there are more."""
     if where.is_wanted and len(clusters) != 1:
-        raise typer.BadParameter(f"--publish: there are clusters {', '.join(clusters)}; name one with --cluster")
+        option = "--publish" if where.file is not None else "--config-map"
+        raise typer.BadParameter(f"{option}: there are clusters {', '.join(clusters)}; name one with --cluster")
 
 
 def publish(spark: SparkSession, lake: Lake, clusters: Collection[str], where: Publication, console: Console) -> None:

@@ -58,6 +58,8 @@ def test_a_profile_of_several_clusters_is_refused_and_none_is_not() -> None:
     wanted, unwanted = publication_of(Path("profile.json"), None, 14.0), publication_of(None, None, 14.0)
     with pytest.raises(typer.BadParameter, match="--publish: there are clusters blue, red; name one with --cluster"):
         insist_on_one(("blue", "red"), wanted)
+    with pytest.raises(typer.BadParameter, match="--config-map: there are clusters"):
+        insist_on_one(("blue", "red"), publication_of(None, "storm/profile", 14.0))
     insist_on_one(("blue", "red"), unwanted)
     insist_on_one(("red",), wanted)
 

@@ -12,6 +12,7 @@ from console_scene import page_scene
 from loop_scene import SPECS, SPREAD, WORDS, with_mode
 from storm_operator.console.explain import explain_topology
 from storm_operator.console.hold_rules import HOLD_RULES
+from storm_operator.console.load_view import LoadView
 from storm_operator.console.views import DecisionView, ExecutorView
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Executor, WorkerSlot
@@ -45,6 +46,20 @@ def test_a_plan_is_explained_with_its_figures() -> None:
     )
     assert parts["Last plan"][0].startswith(f"{plan.plan.id} ({plan.state}): ")
     assert "Next period:" in parts["Forecast"][0]
+
+
+def test_what_is_left_out_is_counted() -> None:
+    """Of a list that was cut short nobody knows whether it is whole."""
+    seen = page_scene(passes=1).watcher.seen
+    loads = [LoadView("words", name, None, 10.0, 10.0 + change) for change, name in enumerate("abcde")]
+    view = replace(seen.view, problems=("one", "two", "three", "four"))
+    found = explain_topology("words", view, loads, ())
+    assert found is not None
+    parts = {part.title: part.sentences for part in found.parts}
+    assert parts["Forecast"][0] == (
+        "Next period: e 10 -> 14 tuples/s, d 10 -> 13 tuples/s, c 10 -> 12 tuples/s and 2 more."
+    )
+    assert parts["Measured"][-2:] == ("Three.", "1 more problem.")
 
 
 def test_the_pass_that_plans_says_what_it_proposed() -> None:

@@ -149,3 +149,15 @@ def test_what_only_the_operator_can_tell(spec: dict[str, Any], words: str) -> No
     with pytest.raises(InvalidResource) as caught:
         parsed(spec)
     assert words in str(caught.value)
+    assert caught.value.others == ()
+
+
+def test_all_that_only_the_operator_can_tell_of_excluded_windows_is_told_at_once() -> None:
+    wrong = window(cron="61 8 * * *", timeZone="Mars/Olympus")
+    wrong["scheduling"]["excludedWindows"] += window(timeZone="Europe")["scheduling"]["excludedWindows"]
+    with pytest.raises(InvalidResource) as caught:
+        parsed(wrong)
+    fields = [words.split()[0] for words in (str(caught.value), *caught.value.others)]
+    assert fields == [
+        f"spec.scheduling.excludedWindows{rest}" for rest in ("[0].cron", "[0].timeZone:", "[1].timeZone:")
+    ]

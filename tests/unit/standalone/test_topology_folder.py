@@ -113,6 +113,18 @@ def test_a_link_to_nothing_is_said_once_and_keeps_the_last_good_spec(tmp_path: P
     assert said == [missing, f"{missing}; its last good version stays in use"]
 
 
+def test_all_that_is_wrong_in_a_file_is_told_at_once(tmp_path: Path) -> None:
+    """Else whoever mends it finds the second mistake only after the first."""
+    said: list[str] = []
+    folder = TopologyFolder(tmp_path, said.append)
+    wrong = GOOD.format(name="words", policy="nobody").replace("adopt: {}", "adopt: {}, suspend: 7")
+    write(tmp_path / "a.yaml", wrong, at=1)
+    folder.read()
+    assert "spec.suspend" in said[0]
+    assert "spec.scheduling.policy" in said[0]
+    assert sentences(folder) == tuple(said)
+
+
 def test_what_is_not_followed_as_it_stands_is_told_for_as_long_as_it_is_not(tmp_path: Path) -> None:
     folder = TopologyFolder(tmp_path, lambda _: None)
     write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)

@@ -124,8 +124,9 @@ def _state(topology: Document) -> str:
         return "not managed"
     if topology["is_held_to_limits"]:
         return "managed, limits held"
-    # An operator of before says nothing of what is only asked for.
-    return "managed, limits asked for but not held" if topology.get("asks_for_limits") else "managed"
+    # What runs nowhere is held to nothing; and an operator of before says nothing of what is only asked for.
+    is_unheld = topology["workers"] and topology.get("asks_for_limits")
+    return "managed, limits asked for but not held" if is_unheld else "managed"
 
 
 def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:

@@ -175,7 +175,7 @@ def _cpu(topology: TopologyView, view: PassView, own: Sequence[ExecutorView]) ->
     sentences = []
     if used is not None or most is not None:
         sentences.append(f"Its executors use {figure(used)} millicores{bound}{_tightest(own)}.")
-    if topology.asks_for_limits and not topology.is_held_to_limits:
+    if topology.workers and topology.asks_for_limits and not topology.is_held_to_limits:
         sentences.append("They are not all held to the CPU limits that are asked for.")
     places = {view.workers[one.worker].supervisor for one in own if one.worker is not None}
     filled = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -22,6 +22,8 @@ from storm_operator import cli_status
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.cli import app
 from storm_operator.console.api import Api
+from storm_operator.console.documents import to_bytes
+from storm_operator.console.explain import explain_topology
 from storm_operator.console.pass_view import NOTHING_SEEN
 from storm_operator.console.site import PageAddress, open_page
 from storm_operator.core.agent_enforcement import AgentEnforcement
@@ -133,6 +135,18 @@ def test_where_agents_only_observe_no_limit_is_said_to_be_held(own: Operator) ->
     assert {one["limit_millicores"] for one in own.page.get("view")["executors"]} == {None}
 
 
+def test_of_a_topology_that_has_no_place_yet_no_limit_is_said_to_be_missing() -> None:
+    seen = page_scene(passes=1).watcher.seen
+    (topology,) = seen.view.topologies
+    assert topology.asks_for_limits
+    unplaced = replace(topology, workers=0, supervisors=0, is_held_to_limits=False)
+    view = replace(seen.view, topologies=(unplaced,))
+    assert "words (managed): " in shown(json.loads(to_bytes(view)))
+    explanation = explain_topology("words", view, (), ())
+    assert explanation is not None
+    assert "not all held" not in str(explanation.parts)
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_long_names_and_large_figures_fold_and_are_not_cut_off(operator: Operator, columns: int) -> None:
     """Figures stay whole, each in one line; of names and of lists nothing is lost."""
@@ -143,9 +157,7 @@ def test_long_names_and_large_figures_fold_and_are_not_cut_off(operator: Operato
         supervisor |= {"host": host, "cpu_used_millicores": 31_250.0, "cpu_capacity_millicores": 64_000.0}
     for executor in view["executors"]:
         executor["component"] = f"{executor['component']}-with-a-long-name"
-    console = Console(width=columns, record=True, file=StringIO(), highlight=False)
-    console.print(status_view("nimbus:6627", view, []))
-    text = console.export_text()
+    text = shown(view, columns=columns)
     assert max(map(len, text.splitlines())) <= columns
     assert "…" not in text
     for figure in ("unknown", "1,234,567", "31,250 of 64,000 m", "6700", "6701"):
@@ -164,9 +176,7 @@ def test_traffic_that_is_not_all_measured_is_unknown() -> None:
     page = page_scene(passes=1)
     page.played.observer.missing = True
     page.played.run()
-    console = Console(width=120, record=True, file=StringIO(), highlight=False)
-    console.print(status_view("nimbus:6627", page.get("view"), []))
-    lines = console.export_text().splitlines()
+    lines = status_of(page).splitlines()
     (row,) = [line.split() for line in lines if line.split()[:1] == ["words"] and "(" not in line]
     assert row[-1] == "unknown", "of its traffic that crosses"
     assert "Tuples/s: unknown, not all executors are measured" in lines
@@ -204,8 +214,8 @@ def test_a_plan_that_nothing_tells_of_what_it_brought_is_not_shown_as_one_that_h
         page.played.run(SPECS)
     (plan,) = page.get("plans")["plans"]
     assert plan["effect_is_unknown"] is True
-    shown = f"Plan {plan['id']}: Verified, effect unknown; nothing tells what it brought, since "
-    assert shown in " ".join(status_with_plans(page).split())
+    told = f"Plan {plan['id']}: Verified, effect unknown; nothing tells what it brought, since "
+    assert told in " ".join(status_with_plans(page).split())
     explained = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
     assert explained["Last plan"][0].startswith(f"{plan['id']} (Verified, effect unknown): ")
     record = page.played.loop.memory.records[-1]
@@ -214,21 +224,21 @@ def test_a_plan_that_nothing_tells_of_what_it_brought_is_not_shown_as_one_that_h
     assert (status["state"], status["reason"], verified["reason"]) == ("Verified", "EffectUnknown", "EffectUnknown")
     assert "(Verified, effect unknown, adaptive)" in plan_section(plan_to_report(record, {}))
     del plan["effect_is_unknown"]  # as an operator of before has it
-    console = Console(width=120, record=True, file=StringIO(), highlight=False)
-    console.print(status_view("nimbus:6627", page.get("view"), [plan]))
-    assert f"Plan {plan['id']}: Verified; " in console.export_text()
+    assert f"Plan {plan['id']}: Verified; " in shown(page.get("view"), [plan])
+
+
+def shown(view: dict[str, Any], plans: Sequence[dict[str, Any]] = (), columns: int = 120) -> str:
+    console = Console(width=columns, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", view, plans))
+    return console.export_text()
 
 
 def status_with_plans(page: PageScene) -> str:
-    console = Console(width=120, record=True, file=StringIO(), highlight=False)
-    console.print(status_view("nimbus:6627", page.get("view"), page.get("plans")["plans"]))
-    return console.export_text()
+    return shown(page.get("view"), page.get("plans")["plans"])
 
 
 def status_of(page: PageScene) -> str:
-    console = Console(width=120, record=True, file=StringIO(), highlight=False)
-    console.print(status_view("nimbus:6627", page.get("view"), []))
-    return console.export_text()
+    return shown(page.get("view"))
 
 
 def test_a_supervisor_that_is_being_emptied_is_told() -> None:
@@ -237,9 +247,7 @@ def test_a_supervisor_that_is_being_emptied_is_told() -> None:
     free = [one for one in view["supervisors"] if not one["workers"]]
     for supervisor in free:
         supervisor["is_leaving"] = True
-    console = Console(width=120, record=True, file=StringIO(), highlight=False)
-    console.print(status_view("nimbus:6627", view, []))
-    rows = [line for line in console.export_text().splitlines() if "(leaving)" in line]
+    rows = [line for line in shown(view).splitlines() if "(leaving)" in line]
     assert len(rows) == len(free) > 0
     assert all("empty" in row and "slots" not in row for row in rows)
 

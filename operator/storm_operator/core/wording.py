@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 
 NO_PLAN_YET = (
     "none since the operator started; one that waited for approval before that is proposed anew while it is worth it"
 )
 EFFECT_UNKNOWN = "effect unknown"
 """Beside the state of a plan that stands although nothing tells what it brought."""
+HALVES_UP = Context(rounding=ROUND_HALF_UP)
 
 
 def figure(value: float | None) -> str:
     """For people, as the page has it: whole from a hundred on, one digit below where it has any; `unknown` for None."""
     if value is None:
         return "unknown"
-    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:,.1f}".removesuffix(".0")
+    exact = Decimal(str(round(value, 3)))  # as the API has it, which the page puts into words
+    with localcontext(HALVES_UP):
+        return f"{exact:,.0f}" if abs(value) >= 100.0 else f"{exact:,.1f}".removesuffix(".0")
 
 
 def counted(number: int, noun: str) -> str:

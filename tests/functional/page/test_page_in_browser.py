@@ -22,6 +22,7 @@ from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
+from storm_operator.core.wording import figure
 from storm_operator.loop_ports import report_of_unseen
 from storm_operator.simulated_cluster import EPOCH_SECONDS
 from storm_operator.simulator.model import SupervisorDies
@@ -111,6 +112,18 @@ def test_of_no_traffic_there_is_no_share_and_it_is_not_unknown(visitor: Visitor)
         }"""
     )
     assert told == ["–", "25%", "0%", "unknown", "unknown"]
+
+
+def test_figures_are_as_the_operators_sentences_have_them(visitor: Visitor) -> None:
+    values = [0, 0.05, 0.25, 5.04, 5.25, 5.35, 99.96, 100.5, 101.5, 1508.3, -1508.3]
+    told = visitor.page.evaluate(
+        """async (values) => {
+          const { figure } = await import("/js/format.js");
+          return values.map(figure);
+        }""",
+        values,
+    )
+    assert told == [figure(value) for value in values]
 
 
 def test_a_faint_colour_has_a_rim_that_is_not(visitor: Visitor) -> None:

@@ -239,7 +239,7 @@ def test_a_plan_tells_the_load_that_it_was_measured_at() -> None:
         "before": told["before"] | {"complete_latency_mean_ms": 9.4},
         "measured": told["measured"] | {"complete_latency_mean_ms": 2.0},
     }
-    assert "mean complete latency predicted 2.2, measured 2 ms, 9.4 before" in plan_section(known)
+    assert "mean complete latency predicted 2.3, measured 2 ms, 9.4 before" in plan_section(known)
 
 
 def test_lines_and_gaps_of_the_charts_are_explained_and_headings_stand_over_their_numbers(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def evaluate(
 
 
 USUAL_AROUND = Around()
+LEAST_LEFT = -99.9
 
 
 def run(
@@ -133,13 +134,16 @@ def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
             str(row["plans"]),
             str(row["verified"]),
             str(row["rolled_back"]),
-            _percent(row["latency_change_percent"]),
-            _percent(row["traffic_change_percent"]),
+            change(row["latency_change_percent"]),
+            change(row["traffic_change_percent"]),
             str(row["restarted_workers"]),
             "-" if row["failed_tuples"] is None else f"{row['failed_tuples']:,.0f}",
         )
     return table
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.0f}%"
+def change(percent: float | None) -> str:
+    """For a person; what is not wholly gone is never said to be."""
+    if percent is None:
+        return "-"
+    return f"{max(percent, LEAST_LEFT):+.1f}%" if -100.0 < percent < -99.0 else f"{percent:+.0f}%"

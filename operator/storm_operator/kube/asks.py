@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from storm_operator.adapters.kube.errors import Conflict, KubernetesError
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NotFound
 from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.decision import Plan
@@ -107,7 +107,7 @@ class Removal:
         try:
             self.kinds.annotate(REBALANCES, *key_of(self.body), {ASK_ANNOTATION: None}, version)
             self.is_done = True
-        except Conflict:  # the watch will tell of what has changed, and the next pass sees it
+        except (Conflict, NotFound):  # the watch will tell of what has changed, and the next pass sees it
             return
 
 

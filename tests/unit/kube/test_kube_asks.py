@@ -13,7 +13,7 @@ from kube_builders import NIMBUS, FakeKinds, managed, plan, rebalance, registry_
 from loop_scene import Scene as Loop
 from loop_scene import scene as loop_scene
 from loop_scene import with_mode
-from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NoAnswer
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NoAnswer, NotFound
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.plan_record import PlanState
@@ -128,6 +128,13 @@ class TestAsk:
         played.registry.put_rebalance({**body, "metadata": {**body["metadata"], "annotations": annotations}})
         assert played.follow()["message"] == "rejected; its target is not proposed again"
         assert len(played.said) == 1, "nothing was said, nor done, about what was replaced"
+
+    def test_of_one_that_was_deleted_since_is_not_carried_out(self) -> None:
+        """To delete a plan that waits is to have it made anew: nobody would see that this one begins."""
+        played = Scene("approve")
+        played.kinds.error = NotFound("annotate: not found")
+        assert played.follow() == {}
+        assert (played.approved_by(), played.said) == ("", [])
 
     def test_is_not_remembered_as_it_was_before_what_the_watch_told_meanwhile(self) -> None:
         played = Scene("approve")

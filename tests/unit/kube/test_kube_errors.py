@@ -111,8 +111,12 @@ class TestOwnKinds:
         api.patch_namespaced_custom_object.side_effect = gone
         api.delete_namespaced_custom_object.side_effect = gone
         kinds.patch_status(TOPOLOGIES, "streams", "words", {})
-        kinds.annotate(TOPOLOGIES, "streams", "words", {})
         kinds.delete(TOPOLOGIES, "streams", "words")
+
+    def test_what_is_asked_of_an_object_that_is_gone_is_not_taken_for_asked(self, api: Mock, kinds: OwnKinds) -> None:
+        api.patch_namespaced_custom_object.side_effect = api_refusal(404)
+        with pytest.raises(NotFound):
+            kinds.annotate(REBALANCES, "streams", "p-1", {"a": "b"})
 
     def test_refused_status_names_the_object(self, api: Mock, kinds: OwnKinds) -> None:
         api.patch_namespaced_custom_object_status.side_effect = api_refusal(422, "status.phase: Unsupported value")

@@ -35,6 +35,8 @@ class Caller(CallersApi):
 
     refusal: str = ""
     error: Exception | None = None
+    obstacle: Exception | None = None
+    """In the way of the annotation."""
     asked: list[tuple[str, str, Verdict]] = field(default_factory=list)
 
     def objection(self, namespace: str, name: str) -> str:
@@ -43,6 +45,8 @@ class Caller(CallersApi):
         return self.refusal
 
     def ask(self, namespace: str, name: str, verdict: Verdict) -> None:
+        if self.obstacle is not None:
+            raise self.obstacle
         self.asked.append((namespace, name, verdict))
 
 
@@ -72,7 +76,7 @@ def test_a_caller_who_may_sets_the_annotation_in_their_own_name() -> None:
         (Caller(error=Forbidden("forbidden")), 403, "forbidden"),
         (Caller(error=KubernetesError("ask: 401 Unauthorized")), 401, "Kubernetes does not accept this token"),
         (Caller(error=KubernetesError("ask: it does not answer")), 502, "it does not answer"),
-        (Caller(error=NotFound("gone")), 409, "does not wait for a person"),
+        (Caller(obstacle=NotFound("gone")), 409, "does not wait for a person"),
     ],
 )
 def test_a_caller_who_may_not_is_told_why(caller: Caller, status: int, words: str) -> None:

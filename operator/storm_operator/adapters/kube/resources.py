@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -44,13 +45,14 @@ class OwnKinds:
 
     def patch_status(self, plural: str, namespace: str, name: str, status: Body) -> None:
         """Merge `status` into the object's; fields that are None are removed. An object that is gone is let go."""
-        with api_errors(f"status of {plural} {namespace}/{name}"):
+        with contextlib.suppress(NotFound), api_errors(f"status of {plural} {namespace}/{name}"):
             self._patch(self._api.patch_namespaced_custom_object_status, plural, namespace, name, {"status": status})
 
     def annotate(
         self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None], version: str = ""
     ) -> None:
-        """Set annotations; None removes one. `Conflict` where a `version` is given, and the object is at another."""
+        """Set annotations; None removes one. `Conflict` where a `version` is given, and the object is at another;
+        `NotFound` where it is gone."""
         with api_errors(f"annotate {plural} {namespace}/{name}"):
             metadata: dict[str, Any] = {"annotations": dict(annotations)}
             if version:
@@ -80,20 +82,17 @@ class OwnKinds:
             return
 
     def _patch(self, call: Any, plural: str, namespace: str, name: str, body: Body) -> None:
-        try:
-            with api_errors(f"patch {plural} {namespace}/{name}"):
-                call(
-                    GROUP,
-                    VERSION,
-                    namespace,
-                    plural,
-                    name,
-                    body,
-                    _content_type=MERGE_PATCH,
-                    _request_timeout=TIMEOUT_SECONDS,
-                )
-        except NotFound:
-            return
+        with api_errors(f"patch {plural} {namespace}/{name}"):
+            call(
+                GROUP,
+                VERSION,
+                namespace,
+                plural,
+                name,
+                body,
+                _content_type=MERGE_PATCH,
+                _request_timeout=TIMEOUT_SECONDS,
+            )
 
 
 def _pages(plural: str, ask: Callable[..., Any]) -> Iterator[Body]:

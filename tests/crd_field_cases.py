@@ -66,6 +66,7 @@ FIELDS = (
     Case("spec.nimbus", adopt(nimbus="nimbus.storm"), adopt(nimbus="nimbus:many")),
     Case("spec.nimbus", adopt(nimbus="[fd00::7]"), adopt(nimbus="fd00::7")),
     Case("spec.nimbus", adopt(nimbus="[::ffff:10.0.0.7]:6627"), adopt(nimbus="[nimbus]:6627")),
+    Case("spec.nimbus", adopt(nimbus="nimbus:6627"), adopt(nimbus="nimbus:6627\n")),
     Case("spec.jar.path", jar(path="/a.jar"), jar(path="")),
     Case("spec.jar.image", jar(image="x/words:1"), jar(image="x words")),
     Case("spec.jar.url", jar(url="https://x/a.jar", sha256=SHA256), jar(url="ftp://x/a.jar", sha256=SHA256)),
@@ -81,6 +82,8 @@ FIELDS = (
         jar(persistentVolumeClaim={**CLAIM, "path": ""}),
     ),
     Case("spec.jar.mainClass", jar(mainClass="a.b.Words$Main"), jar(mainClass="a/b.class")),
+    Case("spec.jar.mainClass", jar(mainClass="a.Words"), jar(mainClass="a.Words\n")),
+    Case("spec.jar.mainClass", jar(mainClass="a.Woerter"), jar(mainClass="a.W\u00f6rter")),
     Case("spec.jar.args", jar(args=["--rate", "5"]), jar(args="--rate 5")),
     Case("spec.flux.definition", flux(definition={"anything": [1]}), flux(definition="name: words")),
     Case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, cast
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
 
 from storm_operator.core.finite import is_finite, number_in_words
 from storm_operator.core.short_repr import short_repr
@@ -60,6 +62,18 @@ def crd_file(plural: str) -> Path:
     return next(file for file in files if file.is_file())
 
 
+def _pattern(_: object, pattern: str, instance: object, __: object) -> Iterator[ValidationError]:
+    """As the API server has it: `$` is the end of the text, also where that is a new line, and `\\w` is of ASCII.
+
+    The CRDs' patterns begin with `^` and end with `$`.
+    """
+    if isinstance(instance, str) and re.fullmatch(pattern, instance, re.ASCII) is None:
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+SchemaValidator = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+
+
 @cache
 def topology_schema() -> Mapping[str, Any]:
     """The CRD's OpenAPI schema, closed: a field that it does not know is an error (the API server would prune it).
@@ -77,7 +91,7 @@ def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None
     And for a number that JSON does not have, and so no API server lets pass: no bound of a schema stops NaN.
     """
     _check_finite(document)
-    problems = [one for one in Draft202012Validator(schema).iter_errors(document) if not _is_told_by_its_type(one)]
+    problems = [one for one in SchemaValidator(schema).iter_errors(document) if not _is_told_by_its_type(one)]
     worst = best_match(problems)
     if worst is not None:
         first = _sentence(_misspelt(worst, problems) or worst)

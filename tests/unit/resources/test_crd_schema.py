@@ -63,6 +63,19 @@ def test_the_crd_knows_every_policy() -> None:
     assert set(SPEC["scheduling"]["properties"]["policy"]["enum"]) == set(POLICIES)
 
 
+def patterns(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from (schema["pattern"],) if isinstance(schema.get("pattern"), str) else ()
+        for below in schema.values():
+            yield from patterns(below)
+
+
+def test_every_pattern_is_of_the_whole_text() -> None:
+    found = set(patterns(topology_schema()))
+    assert found
+    assert all(pattern.startswith("^") and pattern.endswith("$") for pattern in found)
+
+
 def test_every_rule_has_a_twin_or_a_reason_to_have_none() -> None:
     assert set(rule_messages(topology_schema())) == set(TWINS) | WITHOUT_TWIN
 

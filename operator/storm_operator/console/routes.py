@@ -98,7 +98,7 @@ ROUTES: Mapping[str, Route] = {
 
 def matched(request: Request) -> tuple[str, Mapping[str, str]]:
     """The route and the values of the parameters in its path."""
-    given = request.path.removeprefix(PREFIX).strip("/").split("/")
+    given = request.path.removeprefix(f"{PREFIX}/").strip("/").split("/")
     others = []
     for name, route in ROUTES.items():
         wanted = route.path.strip("/").split("/")

@@ -143,6 +143,11 @@ def test_a_wrong_question_is_told_what_would_be_right(
     assert words in json.loads(answer.body)["message"]
 
 
+def test_a_path_that_only_begins_as_the_api_does_is_none_of_it(page: PageScene) -> None:
+    answer = page.api.answer(Request("GET", "/api/v1clusters"))
+    assert (answer.status, page.api.answer(Request("GET", "/api/v1/clusters")).status) == (404, 200)
+
+
 def test_before_the_first_pass_there_is_nothing_to_see() -> None:
     page = page_scene(passes=0)
     assert page.get("clusters")["clusters"][0]["passes"] == 0

@@ -175,7 +175,7 @@ def _submission(view: TopologyView, old: Body) -> Any:
         return before
     failed = view.progress.stage is Stage.FAILED
     if view.job is None:  # nothing was submitted in this life of the operator
-        return before if failed else _without_trouble(before)
+        return _with_trouble(view, before) if failed else _without_trouble(before)
     submission = {
         "job": view.job[0],
         "fingerprint": view.job[1],
@@ -191,6 +191,13 @@ def _submission(view: TopologyView, old: Body) -> Any:
         submission["submittedAt"] = None
     # None removes what was written before; what was not is not written at all.
     return {name: value for name, value in submission.items() if value is not None or name in (before or {})}
+
+
+def _with_trouble(view: TopologyView, submission: Body | None) -> Body | None:
+    """Of what failed before there was a Job, as where a ConfigMap is missing."""
+    if view.progress is None or view.retry_at_seconds is None:
+        return submission
+    return {**(submission or {}), "message": view.progress.message, "retryAt": timestamp(view.retry_at_seconds)}
 
 
 def _without_trouble(submission: Body | None) -> Body | None:

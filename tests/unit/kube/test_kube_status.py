@@ -511,6 +511,19 @@ class TestSubmission:
         for progress in (None, no_map):
             assert status_of(view(managed=known, progress=progress))["submission"] == before
 
+    def test_that_fails_before_there_is_a_job_says_why_and_when_it_is_tried_again(self) -> None:
+        """Also in a life of the operator that has made none yet."""
+        no_map = Progress(Stage.FAILED, "spec.flux.configMap: there is no ConfigMap flux in streams")
+        trouble = {"message": no_map.message, "retryAt": LATER}
+        failed = view(managed=managed(spec=JAR), progress=no_map, retry_at_seconds=LATER_SECONDS, failed_attempts=1)
+        first = status_of(failed)["submission"]
+        assert first == trouble
+        before = {"job": "words-submit-1", "fingerprint": "abc", "message": "failed", "attempts": 1, "retryAt": NOW}
+        again = replace(failed, managed=with_status({"submission": before}, spec=JAR))
+        assert status_of(again)["submission"] == {**before, **trouble}
+        mended = status_of(view(managed=with_status({"submission": first}, spec=JAR), progress=RUNNING))
+        assert mended["submission"] == {"message": None, "retryAt": None}
+
     def test_of_the_same_once_more_is_told_with_its_own_time(self) -> None:
         job = ("words-submit-1", "abc")
         once = with_status({"submission": {"job": job[0], "fingerprint": job[1], "submittedAt": NOW}}, spec=JAR)

@@ -1,9 +1,10 @@
-"""Ends submissions that nobody wants any more: of resources that are being deleted, or paused."""
+"""Ends submissions that nobody wants any more: of resources that are deleted, paused, or of another cluster by now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Managed
@@ -32,6 +33,18 @@ class CallingOff:
             if self.is_called_off(paused[uid], submitter):
                 self.at_rest.add(uid)
         return len(self.at_rest) == len(paused)
+
+    def follow_moves(self, nimbus: str, resources: Iterable[Managed], submitter: JobSubmitter | None) -> None:
+        """End what was begun on `nimbus`, this loop's, for those of `resources` that name another by now.
+
+        That one's loop would, too, unless its Nimbus does not answer: what is under way would get into this Storm
+        cluster, and nobody would manage it.
+        """
+        if submitter is None:
+            return
+        for one in resources:
+            if one.uid in submitter.last and one.nimbus not in ("", nimbus):
+                self.concerns.attempt(Concern(SUBMISSION_NOT_ENDED, one.uid), partial(submitter.give_up, one))
 
     def is_called_off(self, one: Managed, submitter: JobSubmitter | None) -> bool:
         """Whether no submission is under way for it: one could get into Storm after the last look at Nimbus."""

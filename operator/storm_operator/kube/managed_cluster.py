@@ -191,6 +191,7 @@ class ManagedCluster:
         self.attended = self.wishes()
         self.registry.note_question(self.nimbus, time.time())
         self.owners.look()
+        self.submissions.follow_moves(self.nimbus, self.registry.topologies(), self.submitter)
         assembly, lifecycle = self._connect()
         self.registry.note_question(self.nimbus, time.time())  # anew, if it went on with a plan while it connected
         owners = tuple(self.owners.by_name.values())
@@ -272,6 +273,7 @@ class ManagedCluster:
         Nor do spouts stay paused for a plan that was cut short: perhaps nobody ever asks again.
         """
         self.owners.by_name = {}
+        self.submissions.follow_moves(self.nimbus, self.registry.topologies(), self.submitter)
         if self.assembly is not None:
             self.manager.confirm()
             resume_before_the_end(self.assembly.loop, self.say)

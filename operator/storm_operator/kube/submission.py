@@ -126,6 +126,13 @@ class JobSubmitter:
                 raise SubmissionError(_does_not_end(namespace, job))
         return False
 
+    def give_up(self, owner: Managed) -> None:
+        """End the last Job of a resource that names another Nimbus by now, and no Job for that one."""
+        name, _ = self.last[owner.uid]
+        self.jobs.delete(owner.key[0], name, pods_first=True)
+        self.called_off.setdefault(owner.uid, {}).setdefault(name, self.now())  # it may come back before that has ended
+        del self.last[owner.uid]
+
     def _request(self, spec: TopologySpec, wanted: str, flux_text: str | None) -> dict[str, Any]:
         return submission_request(spec, wanted, self.owner_of(spec.name).nimbus, flux_text, self.other_nimbuses)
 

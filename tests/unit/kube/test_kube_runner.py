@@ -39,7 +39,7 @@ from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.status import refused_status, status_of, trouble_status
-from storm_operator.kube.submission import JobSettings
+from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
 Act = Callable[[Registry], object]
@@ -693,7 +693,7 @@ class Deletion:
         self.running: list[RunningTopology] = []
         self.assembly.storm.running.side_effect = lambda: tuple(self.running)
         self.call_off = Mock(return_value=True)
-        self.runner.cluster.submitter = Mock(call_off=self.call_off)
+        self.runner.cluster.submitter = Mock(call_off=self.call_off, last={})
 
     def look(self) -> bool:
         """Attend to it once; whether it is let go."""
@@ -851,6 +851,43 @@ class TestPause:
         played = Deletion(annotations={})
         played.look()
         played.call_off.assert_not_called()
+
+
+class TestMove:
+    """The resource names another Nimbus while its topology is being submitted, and that one may never answer."""
+
+    @staticmethod
+    def moved() -> tuple[Deletion, Mock]:
+        """And what ends a Job."""
+        played = Deletion(annotations={})
+        cluster = played.runner.cluster
+        (here,) = cluster.registry.of_cluster(NIMBUS)
+        ended = Mock()
+        cluster.submitter = JobSubmitter(ended, SETTINGS.jobs, Mock(), Mock())
+        cluster.submitter.last[here.uid] = ("words-submit-1", "abc")
+        spec = {**here.body["spec"], "nimbus": "dead:6627"}
+        cluster.registry.put_topology({**here.body, "spec": spec})
+        return played, ended.delete
+
+    def test_ends_the_submission_that_is_under_way_where_others_stay(self) -> None:
+        played, delete = self.moved()
+        played.runner.cluster.registry.put_topology(topology_body("other", spec={"nimbus": NIMBUS, "adopt": {}}))
+        for _ in range(2):
+            played.look()
+        delete.assert_called_once_with("streams", "words-submit-1", pods_first=True)
+
+    def test_ends_the_submission_that_is_under_way_with_the_loop_that_began_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where it cannot be ended all else that belongs to the end of a loop is done."""
+        for step in ("resume_before_the_end", "give_back_pods"):
+            monkeypatch.setattr(managed_cluster, step, Mock())
+        played, delete = self.moved()
+        delete.side_effect = Forbidden("delete job streams/words-submit-1: forbidden")
+        played.runner.run(Mock(is_set=lambda: True))
+        delete.assert_called_once_with("streams", "words-submit-1", pods_first=True)
+        assert "SubmissionNotEnded: delete job streams/words-submit-1: forbidden" in played.said
+        played.assembly.loop.release.assert_called_once_with()
 
 
 def self_submitted(played: Deletion) -> bool:

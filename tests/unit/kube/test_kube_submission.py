@@ -192,6 +192,18 @@ class TestJobSubmitter:
         assert not played.submit()
         assert list(played.jobs.bodies) == [f"streams/{JOB}"]
 
+    def test_what_is_given_up_since_another_nimbus_is_named_has_ended_before_it_is_begun_again(self) -> None:
+        played = Submission()
+        played.submit()
+        played.submitter.give_up(replace(played.owner, nimbus="other:6627"))
+        assert played.jobs.deleted == [f"streams/{JOB}"]
+        assert played.submitter.last == {}
+        played.stands(JobPhase.FAILED, "its pod was ended")
+        assert not played.submit(), "that was no failure of its own"
+        played.jobs.pods_end(f"streams/{JOB}")
+        assert not played.submit()
+        assert list(played.jobs.bodies) == [f"streams/{JOB}"]
+
     def test_what_was_begun_for_another_nimbus_is_ended_first_and_is_no_submission_here(self) -> None:
         played = Submission()
         played.submit()

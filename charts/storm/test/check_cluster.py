@@ -6,6 +6,8 @@ Runs in the storm image. Ends with 0, or with 1 and the reason as its last line.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
 import time
 import uuid
@@ -16,7 +18,7 @@ from typing import TypeVar
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.errors import AdapterError, TopologyNotAlive
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.submission import JarSubmission, StormClientHome, submit_jar
 
@@ -26,6 +28,9 @@ MAIN_CLASS = "dev.stormoperator.workloads.WordCount"
 SPOUT = "sentences"
 AGENT_PORT = 9464
 PAUSE_SECONDS = 1.0
+KILL_PATIENCE_SECONDS = 20.0
+"""Less than a pod that is deleted has to end."""
+TOLD_TO_END = 128 + signal.SIGTERM
 
 T = TypeVar("T")
 
@@ -35,6 +40,8 @@ class CheckFailed(Exception):
 
 
 def main() -> int:
+    # The first process of a container has no usual answer to SIGTERM: its topology would run on for ever.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TOLD_TO_END))
     options = parse_options()
     nimbus = NimbusClient(options.nimbus, patience_seconds=options.timeout_seconds)
     deadline = time.monotonic() + options.timeout_seconds
@@ -72,15 +79,16 @@ def registered(nimbus: NimbusClient, expected: int) -> tuple[str, ...]:
 def run_topology(nimbus: NimbusClient, hosts: Iterable[str], deadline: float) -> None:
     """Submit, wait for acked tuples, kill."""
     name = f"helm-test-{uuid.uuid4().hex[:8]}"
-    submit_jar(JarSubmission(JAR, MAIN_CLASS, ("--name", name, "--rate", "steady:20")), HOME)
-    say(f"topology {name} is submitted")
     try:
+        submit_jar(JarSubmission(JAR, MAIN_CLASS, ("--name", name, "--rate", "steady:20")), HOME)
+        say(f"topology {name} is submitted")
         wait_for(lambda: placed(nimbus, name), deadline)
         say("all executors are placed")
         tuples = wait_for(lambda: acked(hosts, name), deadline)
         say(f"the agents count {tuples:g} acked tuples")
     finally:
-        nimbus.kill(name)
+        with contextlib.suppress(TopologyNotAlive):  # it may not have got into Storm
+            nimbus.kill(name, patience_seconds=KILL_PATIENCE_SECONDS)
 
 
 def placed(nimbus: NimbusClient, name: str) -> bool:

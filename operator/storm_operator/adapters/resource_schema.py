@@ -114,6 +114,20 @@ def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
     }
 
 
+def of_known_fields(value: Any, schema: Mapping[str, Any]) -> Any:
+    """A copy of `value` without the fields that the closed `schema` does not know, as an API server would prune it."""
+    if isinstance(value, list):
+        return [of_known_fields(item, schema.get("items", {})) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    return {
+        name: of_known_fields(item, properties.get(name, others if isinstance(others, dict) else {}))
+        for name, item in value.items()
+        if name in properties or others is not False
+    }
+
+
 def path_text(path: Iterable[str | int]) -> str:
     """A field's path as kubectl writes it, e.g. `spec.scheduling.excludedWindows[0].cron`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from storm_operator.adapters.resources import InvalidResource, parse_topology
+from storm_operator.adapters.resource_schema import of_known_fields
+from storm_operator.adapters.resources import InvalidResource, parse_topology, topology_schema
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
@@ -110,9 +111,12 @@ def annotations_of(body: Body) -> Mapping[str, str]:
 
 
 def managed_from(body: Body, default_nimbus: str | None) -> Managed:
-    """Pure: the resource as a value, valid or not."""
+    """Pure: the resource as a value, valid or not.
+
+    Newer CRDs than this operator's, as in the middle of an upgrade, may have more fields, with defaults at that.
+    """
     try:
-        spec = parse_topology(body)
+        spec = parse_topology(of_known_fields(body, topology_schema()))
     except InvalidResource as error:
         return Managed(body, None, error.in_one_sentence, "")
     except Exception as error:  # a resource that was never heard of would keep all loops waiting for it

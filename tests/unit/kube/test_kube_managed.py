@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, ClassVar
 from unittest.mock import Mock
 
@@ -103,6 +104,24 @@ def test_resource_that_cannot_be_read_is_invalid_and_heard_of(monkeypatch: pytes
     registry = registry_of(topology_body())
     (one,) = registry.topologies()
     assert one.problem == "the operator cannot read it (TypeError: nobody thought of that); please report it"
+
+
+def test_fields_of_newer_crds_do_not_make_a_resource_invalid() -> None:
+    """Defaults that the API server puts into each resource once the CRDs are there, before the new operator is."""
+    known: dict[str, Any] = {
+        "nimbus": NIMBUS,
+        "flux": {"jar": "/f.jar", "definition": {"name": "words", "anything": [{"goes": 1}]}},
+        "scheduling": {"mode": "Observe", "excludedWindows": [{"cron": "0 8 * * *", "durationSeconds": 60}]},
+        "parallelism": {"components": {"count": {"executors": 2}}},
+    }
+    newer = deepcopy(known) | {"fairness": "Weighted"}
+    newer["scheduling"] |= {"fairness": {"weight": 1}}
+    newer["scheduling"]["excludedWindows"][0]["fairness"] = 1
+    newer["parallelism"]["components"]["count"]["fairness"] = 1
+    old, new = (managed_from(topology_body(spec=spec), None) for spec in (known, newer))
+    assert (new.problem, new.spec) == ("", old.spec)
+    wrong = managed_from(topology_body(spec=newer | {"priority": "high"}), None)
+    assert wrong.problem.startswith("spec.priority is 'high'")
 
 
 def test_status_of_another_version_does_not_make_a_resource_invalid() -> None:

@@ -9,6 +9,7 @@ offloads on), the sender's checksum is never computed, and frames that come clos
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import heapq
 import json
@@ -165,7 +166,8 @@ class Control:
         except (OSError, ValueError, KeyError, TypeError) as reason:
             reply = {"ok": False, "error": f"not a delay matrix: {reason}"}  # type: ignore[dict-item]
         if sender:
-            self.socket.sendto(json.dumps(reply).encode(), sender)
+            with contextlib.suppress(OSError):  # whoever asked waits no longer: no reason to drop what is on its way
+                self.socket.sendto(json.dumps(reply).encode(), sender)
 
 
 def run(config: SwitchConfig) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -123,6 +125,19 @@ def test_delays_that_the_switch_refuses_are_not_those_of_the_next_one_either(man
         change_delays(many, {(1, 2): -1.0})
     assert read_config(many.switch_config).delays_ms == {}
     assert sorted(path.name for path in many.root.iterdir()) == ["switch.json", "switch.sock"]
+    control.socket.close()
+
+
+def test_whoever_asks_and_waits_no_longer_does_not_end_the_switch(many: ClusterLayout) -> None:
+    line = DelayLine(MAXIMUM_MACHINES + 1, {})
+    control = Control(many.switch_socket, line)
+    write_switch_config(many, {(1, 2): 3.0})
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+        client.bind(str(many.root / "client"))
+        client.sendto(json.dumps({"config": str(many.switch_config)}).encode(), str(many.switch_socket))
+    (many.root / "client").unlink()
+    control.answer()
+    assert line.delays_anything
     control.socket.close()
 
 

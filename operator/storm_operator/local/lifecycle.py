@@ -20,7 +20,7 @@ from storm_operator.local.cgroups import cluster_cgroup, create_machine_cgroup, 
 from storm_operator.local.cleanup import sweep
 from storm_operator.local.daemons import CLUSTER_MARK, write_hosts_file, write_zookeeper_config
 from storm_operator.local.distribution import ensure_distribution, make_storm_home
-from storm_operator.local.network import check_socket_path, check_subnet, create_network
+from storm_operator.local.network import check_socket_path, check_subnet, create_network, why_no_networks
 from storm_operator.local.paths import state_dir
 from storm_operator.local.prerequisites import check_isolation
 from storm_operator.local.processes import marked_processes
@@ -50,10 +50,9 @@ def plan_layout(
     spec: LocalClusterSpec, class_data: Mapping[str, str], isolate: bool | None = None, owner_pid: int | None = None
 ) -> ClusterLayout:
     """Choose ports and what can be emulated on this machine. `isolate` None: whatever is possible."""
-    obstacles = check_isolation(os.geteuid(), shutil.which, Path("/dev/net/tun").exists())
-    isolated = not obstacles if isolate is None else isolate
+    not_emulated = _obstacles_to_isolation() if isolate is None else []
+    isolated = not not_emulated if isolate is None else isolate
     hierarchy = hierarchy_for_machines(spec.capacity_millicores) if isolated else None
-    not_emulated = [missing.what for missing in obstacles] if isolate is None else []
     if not isolated:
         not_emulated.append("all machines share the loopback interface: no delay between them, ports differ instead")
     if hierarchy is None:
@@ -79,6 +78,12 @@ def plan_layout(
         cgroup_root=cluster_cgroup(hierarchy, spec.name) if hierarchy else None,
     )
     return replace(layout, not_emulated=tuple(not_emulated), owner_pid=owner_pid, class_data=class_data)
+
+
+def _obstacles_to_isolation() -> list[str]:
+    missing = check_isolation(os.geteuid(), shutil.which, Path("/dev/net/tun").exists())
+    refused = None if missing else why_no_networks()
+    return [refused] if refused else [one.what for one in missing]
 
 
 def bring_up(layout: ClusterLayout, distribution: Path | None = None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import socket
 import subprocess
 import tempfile
@@ -41,6 +42,23 @@ def create_network(layout: ClusterLayout) -> None:
     for port, namespace in enumerate(namespaces, start=1):
         _ip(["link set lo up", *_device_commands(MACHINE_DEVICE, port, addresses)], namespace)
     write_switch_config(layout, even_delays(len(addresses), layout.spec.one_way_delay_ms))
+
+
+def why_no_networks() -> str | None:
+    """Why the kernel lets no machine have a network of its own, as root of a container may find; None where it does.
+
+    That is tried, once, and nothing stays of the trial.
+    """
+    trial = namespace_of("Trial", str(os.getpid()))  # no cluster's name has a capital
+    try:
+        _ip([f"netns add {trial}"])
+        _ip([f"tuntap add dev {MACHINE_DEVICE} mode tap vnet_hdr"], trial)
+    except LocalClusterError as reason:
+        return f"machines can have no networks of their own here: {' '.join(str(reason).split())}"
+    finally:
+        if (NAMED / trial).exists():
+            _ip([f"netns delete {trial}"])
+    return None
 
 
 def write_switch_config(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float]) -> None:
@@ -149,9 +167,10 @@ def check_socket_path(path: Path) -> None:
 
 
 def _ip(commands: list[str], namespace: str | None = None) -> None:
-    where = ["-n", namespace] if namespace else []
+    program = ["ip", "-n", namespace] if namespace else ["ip"]
     done = subprocess.run(
-        ["ip", *where, "-batch", "-"], input="\n".join(commands), capture_output=True, text=True, check=False
+        [*program, "-batch", "-"], input="\n".join(commands), capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise LocalClusterError(f"ip {' '.join(where)} {'; '.join(commands[:3])}…: {done.stderr.strip()}")
+        begun = "; ".join(commands[:3]) + ("; …" if len(commands) > 3 else "")
+        raise LocalClusterError(f"{' '.join(program)} {begun}: {done.stderr.strip()}")

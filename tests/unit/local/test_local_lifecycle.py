@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -179,6 +180,21 @@ def test_addresses_that_reach_no_machine_are_refused_before_anything_is_started(
     with pytest.raises(LocalClusterError, match=r"subnet: .* must be one in which machines can have addresses"):
         bring_up(isolated(subnet))
     assert swept == []
+
+
+def test_where_even_root_may_make_no_networks_machines_share_one_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a container that has the device and not the capability."""
+    refusal = "mount --make-shared /run/netns failed: Operation not permitted\nCommand failed -:1\n"
+    monkeypatch.setattr(lifecycle, "check_isolation", lambda *_: ())
+    monkeypatch.setattr(
+        subprocess, "run", lambda *_, **__: subprocess.CompletedProcess((), 1, stdout="", stderr=refusal)
+    )
+    layout = plan_layout(LocalClusterSpec(name=NAME), {})
+    assert not layout.isolated
+    assert "mount --make-shared /run/netns failed: Operation not permitted" in layout.not_emulated[0]
+    assert "all machines share the loopback interface" in layout.not_emulated[1]
 
 
 def test_zookeeper_gets_no_port_on_which_another_listens() -> None:

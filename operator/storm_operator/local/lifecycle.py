@@ -114,8 +114,7 @@ def _bring_up(layout: ClusterLayout, distribution: Path) -> None:
         check_subnet(layout.spec)
     sweep(layout.spec.name)
     for folder in (layout.data_dir, layout.logs_dir, layout.conf_dir):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        _make_anew(folder)
     try:
         write_layout(layout)
         make_storm_home(layout.storm_home, distribution, layout.spec.plugin_jar)
@@ -129,6 +128,15 @@ def _bring_up(layout: ClusterLayout, distribution: Path) -> None:
     except BaseException:
         take_down(layout.spec.name)
         raise
+
+
+def _make_anew(folder: Path) -> None:
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+    except OSError as reason:  # of a cluster that root brought up, mostly
+        raise LocalClusterError(f"what an earlier cluster left in {folder} cannot be removed: {reason}") from reason
+    folder.mkdir(parents=True)
 
 
 def take_down(cluster: str) -> ClusterLayout | None:

@@ -357,6 +357,14 @@ def test_a_state_file_that_cannot_be_written_takes_down_what_was_begun(
     assert not state_file(NAME).exists()
 
 
+def test_what_cannot_be_removed_of_an_earlier_cluster_is_said_with_the_reason() -> None:
+    logs = state_file(NAME).parent / "logs"
+    logs.parent.mkdir(parents=True)
+    logs.write_text("no folder: even root cannot remove it as one")
+    with pytest.raises(LocalClusterError, match=f"left in {logs} cannot be removed: .*Not a directory"):
+        LocalCluster(LocalClusterSpec(name=NAME), isolate=False).up()
+
+
 def test_of_two_that_come_up_at_once_neither_sweeps_what_the_other_has_begun(
     swept: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

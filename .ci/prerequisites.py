@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 PYTHON = (3, 11)
 JAVA = 17
@@ -19,6 +20,12 @@ def java_version() -> "int | None":
     said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=False)
     found = re.search(r"javac (\d+)", said.stdout + said.stderr)
     return int(found.group(1)) if found else None
+
+
+def has_fetched_maven() -> bool:
+    """Whether ./mvnw keeps one."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return any(cache.glob("storm-operator/apache-maven-*/bin/mvn"))
 
 
 def missing() -> "list[str]":
@@ -37,7 +44,7 @@ def missing() -> "list[str]":
         problems.append("no Java compiler (javac): apt-get install openjdk-17-jdk-headless | brew install openjdk@17")
     elif version < JAVA:
         problems.append(f"Java is {version}, {JAVA} is needed: apt-get install openjdk-17-jdk-headless")
-    if shutil.which("mvn") is None and not os.environ.get("MVNW_REPOURL"):
+    if shutil.which("mvn") is None and not os.environ.get("MVNW_REPOURL") and not has_fetched_maven():
         problems.append("no Maven (mvn): apt-get install maven | brew install maven (or MVNW_REPOURL, see ./mvnw)")
     return problems
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from storm_operator.local.paths import repository_root
+from storm_operator.local.paths import cache_dir, repository_root
 
 OLDEST_JAVA = 17
 OLDEST_PYTHON = (3, 11)
@@ -36,7 +36,7 @@ def missing_prerequisites() -> tuple[Missing, ...]:
     return (
         *check_python(sys.version_info[:2]),
         *check_java(_java_version(), shutil.which),
-        *check_maven(shutil.which, repository_root() is not None and "MVNW_REPOURL" in os.environ),
+        *check_maven(shutil.which, repository_root() is not None and _wrapper_has_maven()),
         *check_isolation(os.geteuid(), shutil.which, Path("/dev/net/tun").exists()),
     )
 
@@ -67,10 +67,15 @@ def java_major_version(version_text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def check_maven(which: Which, wrapper_can_fetch: bool) -> tuple[Missing, ...]:
-    if wrapper_can_fetch or which("mvn"):
+def check_maven(which: Which, wrapper_has_it: bool) -> tuple[Missing, ...]:
+    if wrapper_has_it or which("mvn"):
         return ()
     return (Missing("Maven is not on PATH", "apt-get install maven | brew install maven"),)
+
+
+def _wrapper_has_maven() -> bool:
+    """Whether `mvnw` has fetched one, or knows where to fetch it."""
+    return bool(os.environ.get("MVNW_REPOURL")) or any(cache_dir().glob("apache-maven-*/bin/mvn"))
 
 
 def check_isolation(user_id: int, which: Which, has_tun: bool) -> tuple[Missing, ...]:

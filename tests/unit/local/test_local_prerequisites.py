@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
+from storm_operator.local import prerequisites
 from storm_operator.local.prerequisites import (
     check_isolation,
     check_java,
@@ -15,6 +20,16 @@ from storm_operator.local.prerequisites import (
     check_python,
     java_major_version,
 )
+
+MVNW = Path(__file__).parents[3] / "mvnw"
+MAVEN = re.findall(r"^version=(.*)$", MVNW.read_text(), re.MULTILINE)[0]
+TAR_THAT_IS_CUT_SHORT = f"""#!/bin/sh
+for into; do :; done
+mkdir -p "$into/apache-maven-{MAVEN}/bin"
+: > "$into/apache-maven-{MAVEN}/bin/mvn"
+chmod +x "$into/apache-maven-{MAVEN}/bin/mvn"
+exit 1
+"""
 
 
 def everything(name: str) -> str | None:
@@ -56,8 +71,8 @@ def test_python_3_10_is_too_old() -> None:
 
 
 def test_maven_on_path_or_fetched_by_the_wrapper() -> None:
-    assert check_maven(everything, wrapper_can_fetch=False) == check_maven(nothing, wrapper_can_fetch=True) == ()
-    assert "apt-get install maven" in str(check_maven(nothing, wrapper_can_fetch=False)[0])
+    assert check_maven(everything, wrapper_has_it=False) == check_maven(nothing, wrapper_has_it=True) == ()
+    assert "apt-get install maven" in str(check_maven(nothing, wrapper_has_it=False)[0])
 
 
 def test_what_only_isolation_needs_is_said_but_not_fatal() -> None:
@@ -81,6 +96,61 @@ def test_make_prerequisites_names_what_is_missing_and_ends_with_1(tmp_path: Path
     assert "no Maven (mvn): apt-get install maven" in done.stderr
 
 
+def test_a_maven_that_the_wrapper_has_fetched_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs that one, also in a shell in which nobody says where to fetch it."""
+    (fetched_maven(tmp_path) / "bin").mkdir(parents=True)
+    (fetched_maven(tmp_path) / "bin" / "mvn").touch()
+    assert prerequisites_by_make(tmp_path, has_maven=False, environment={}).returncode == 0
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "mvn" else f"/usr/bin/{name}")
+    monkeypatch.delenv("MVNW_REPOURL", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert [missing.what for missing in prerequisites.missing_prerequisites() if "Maven" in missing.what] == []
+
+
+def test_a_maven_whose_unpacking_was_cut_short_is_fetched_anew(tmp_path: Path) -> None:
+    """Its first file is there, most of the others are not: it would fail for ever after."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("chmod", "dirname", "gzip", "mkdir", "mktemp", "mv", "rm", "sh", "tar"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    (programs / "python3").symlink_to(sys.executable)
+    environment = {"PATH": str(programs), "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    environment["MVNW_REPOURL"] = repository_with_maven(tmp_path).as_uri()
+
+    whole_tar = (programs / "tar").readlink()
+    (programs / "tar").unlink()
+    (programs / "tar").write_text(TAR_THAT_IS_CUT_SHORT)
+    (programs / "tar").chmod(0o755)
+    assert run_mvnw(environment).returncode != 0
+
+    (programs / "tar").unlink()
+    (programs / "tar").symlink_to(whole_tar)
+    done = run_mvnw(environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the whole of it: --version\n", "")
+    assert [path.name for path in (tmp_path / "storm-operator").iterdir()] == [f"apache-maven-{MAVEN}"]
+
+
+def repository_with_maven(folder: Path) -> Path:
+    """With an archive of a Maven that says what it is called with, and the archive's checksum."""
+    (folder / "made").mkdir()
+    (folder / "made" / "mvn").write_text('#!/bin/sh\necho "the whole of it: $*"\n')
+    (folder / "made" / "mvn").chmod(0o755)
+    archive = folder / "repository/org/apache/maven/apache-maven" / MAVEN / f"apache-maven-{MAVEN}-bin.tar.gz"
+    archive.parent.mkdir(parents=True)
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder / "made" / "mvn", f"apache-maven-{MAVEN}/bin/mvn")
+    archive.with_name(f"{archive.name}.sha512").write_text(hashlib.sha512(archive.read_bytes()).hexdigest())
+    return folder / "repository"
+
+
+def run_mvnw(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(MVNW), "--version"], env=environment, capture_output=True, text=True, check=False)
+
+
+def fetched_maven(cache: Path) -> Path:
+    return cache / "storm-operator" / f"apache-maven-{MAVEN}"
+
+
 def prerequisites_by_make(
     folder: Path, has_maven: bool, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
@@ -91,5 +161,9 @@ def prerequisites_by_make(
     script = Path(__file__).parents[3] / ".ci/prerequisites.py"
     command = [sys.executable, str(script)]
     return subprocess.run(
-        command, env={"PATH": str(folder), **environment}, capture_output=True, text=True, check=False
+        command,
+        env={"PATH": str(folder), "XDG_CACHE_HOME": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )

@@ -238,7 +238,9 @@ UV := uv==0.13.9
 # uv knows nothing of pip's settings: where pip has an index of its own, so has uv.
 UV_PIP = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}" $(BIN)/uv pip
 venv: .venv/compiled
+# Checked here too: a .venv that an old Python has made stays that one's, whichever makes it anew.
 .venv/installed: requirements.lock pyproject.toml
+	@$(PYTHON) .ci/prerequisites.py python
 	$(PYTHON) -m venv .venv
 	@echo "Python packages into .venv: a minute or two, 2.5 GB"
 	$(BIN)/pip install -q $(UV)

@@ -1,6 +1,7 @@
 """Checks what must be on the machine before anything can be installed, and says how to install what is missing.
 
-Runs under any Python 3, before the project's own packages exist: standard library only.
+Runs under any Python 3 from 3.6 on, before the project's own packages exist: standard library only. With the argument
+`python` it checks for that alone.
 """
 
 import os
@@ -17,8 +18,7 @@ JAVA = 17
 def java_version() -> "int | None":
     if shutil.which("javac") is None:
         return None
-    said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r"javac (\d+)", said.stdout + said.stderr)
+    found = re.search(r"javac (\d+)", subprocess.getoutput("javac -version"))
     return int(found.group(1)) if found else None
 
 
@@ -28,7 +28,7 @@ def has_fetched_maven() -> bool:
     return any(cache.glob("storm-operator/apache-maven-*/bin/mvn"))
 
 
-def missing() -> "list[str]":
+def missing_of_python() -> "list[str]":
     problems = []
     if sys.version_info[:2] < PYTHON:
         problems.append(
@@ -39,6 +39,11 @@ def missing() -> "list[str]":
         import ensurepip  # noqa: F401 - venv needs it, and Debian ships it apart
     except ImportError:
         problems.append("Python's venv is missing: apt-get install python3-venv")
+    return problems
+
+
+def missing_of_java() -> "list[str]":
+    problems = []
     version = java_version()
     if version is None:
         problems.append("no Java compiler (javac): apt-get install openjdk-17-jdk-headless | brew install openjdk@17")
@@ -50,9 +55,10 @@ def missing() -> "list[str]":
 
 
 if __name__ == "__main__":
-    found = missing()
+    python_alone = "python" in sys.argv[1:]
+    found = missing_of_python() + ([] if python_alone else missing_of_java())
     for problem in found:
         print(f"prerequisite: {problem}", file=sys.stderr)
-    if not found:
+    if not found and not python_alone:
         print("prerequisites: all are there (Python with venv, a JDK, Maven)")
     sys.exit(1 if found else 0)

@@ -21,7 +21,13 @@ from storm_operator.local.prerequisites import (
     java_major_version,
 )
 
-MVNW = Path(__file__).parents[3] / "mvnw"
+ROOT = Path(__file__).parents[3]
+MVNW = ROOT / "mvnw"
+AS_PYTHON_3_10 = """
+import runpy, sys
+sys.version_info, sys.version, sys.argv = (3, 10, 12), "3.10.12 (main)", sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 MAVEN = re.findall(r"^version=(.*)$", MVNW.read_text(), re.MULTILINE)[0]
 TAR_THAT_IS_CUT_SHORT = f"""#!/bin/sh
 for into; do :; done
@@ -151,6 +157,24 @@ def fetched_maven(cache: Path) -> Path:
     return cache / "storm-operator" / f"apache-maven-{MAVEN}"
 
 
+def test_a_python_that_is_too_old_makes_no_venv_and_is_named(tmp_path: Path) -> None:
+    """A .venv that it had made would stay its own: a newer one that makes it anew leaves `bin/python` as it is."""
+    old = tmp_path / "python3.10"
+    old.write_text(f'#!/bin/sh\n[ "$2" = venv ] && mkdir .venv\nexec {sys.executable} -c \'{AS_PYTHON_3_10}\' "$@"\n')
+    old.chmod(0o755)
+    for name in ("Makefile", ".ci/prerequisites.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).touch()
+    command = ["make", "-C", str(tmp_path), f"PYTHON={old}"]
+    for target in ("venv", "prerequisites"):
+        done = subprocess.run([*command, target], capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert "prerequisite: Python is 3.10.12, 3.11 or newer is needed" in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
 def prerequisites_by_make(
     folder: Path, has_maven: bool, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
@@ -158,8 +182,7 @@ def prerequisites_by_make(
     for name, said in {"javac": "javac 17.0.15", **({"mvn": "Apache Maven"} if has_maven else {})}.items():
         (folder / name).write_text(f"#!/bin/sh\necho {said}\n")
         (folder / name).chmod(0o755)
-    script = Path(__file__).parents[3] / ".ci/prerequisites.py"
-    command = [sys.executable, str(script)]
+    command = [sys.executable, str(ROOT / ".ci/prerequisites.py")]
     return subprocess.run(
         command,
         env={"PATH": str(folder), "XDG_CACHE_HOME": str(folder), **environment},

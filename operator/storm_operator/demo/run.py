@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.markup import escape
 
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.connection_options import connection_of
@@ -38,6 +39,7 @@ from storm_operator.demo.settled import has_settled
 from storm_operator.demo.view import PlainLines, picture, render
 from storm_operator.local.build import plugin_jar, workloads_jar
 from storm_operator.local.cluster import LocalCluster
+from storm_operator.local.distribution import Say
 from storm_operator.local.network import free_subnet
 from storm_operator.local.spec import LocalClusterSpec
 
@@ -151,22 +153,24 @@ def _slowest(point: Point) -> float | None:
 
 def run_demo(minutes: float, output: Path, console: Console) -> Ended:
     """Play the demo for about `minutes` and write the report into `output`."""
-    spec = LocalClusterSpec(
-        name="demo",
-        subnet=free_subnet("demo"),
-        plugin_jar=plugin_jar(),
-        one_way_delay_ms=2.0,
-        message_timeout_seconds=10,
-        slots_per_machine=SLOTS_PER_MACHINE,
-    )
-    jar = str(workloads_jar())
     recorder = Recorder()
-    with awaited(console, "starting ZooKeeper, Nimbus, four supervisors and their agents: about a minute"):
+    with awaited(console, "starting ZooKeeper, Nimbus, four supervisors and their agents: about a minute") as say:
+        spec = LocalClusterSpec(
+            name="demo",
+            subnet=free_subnet("demo"),
+            plugin_jar=plugin_jar(say),
+            one_way_delay_ms=2.0,
+            message_timeout_seconds=10,
+            slots_per_machine=SLOTS_PER_MACHINE,
+        )
+        jar = str(workloads_jar(say))
         cluster = LocalCluster(spec)
-        cluster.__enter__()
+        cluster.up(owned=True, say=say)
     try:
+        with awaited(console, "waiting for Nimbus and the supervisors"):
+            cluster.wait_ready()
         for sentence in cluster.not_emulated:
-            console.print(f"[yellow]not emulated:[/] {sentence}")
+            console.print(f"[yellow]not emulated:[/] {escape(sentence)}")
         stage = _stage(cluster, recorder, jar, durations(minutes).measured)
         try:
             figures = _play(stage, durations(minutes), console)
@@ -224,14 +228,14 @@ def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigur
 
 
 @contextmanager
-def awaited(console: Console, what: str) -> Iterator[None]:
-    """Says what is waited for: as long as it lasts in a terminal, else once."""
+def awaited(console: Console, what: str) -> Iterator[Say]:
+    """Says what is waited for: as long as it lasts in a terminal, else once. What it yields says what else is."""
     if console.is_terminal:
-        with console.status(what):
-            yield
+        with console.status(what) as status:
+            yield lambda sentence: status.update(escape(sentence))
         return
     console.print(what, soft_wrap=True)
-    yield
+    yield lambda sentence: console.print(sentence, markup=False, soft_wrap=True)
 
 
 @contextmanager

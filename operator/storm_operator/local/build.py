@@ -64,5 +64,8 @@ def _one_at_a_time(project: Path) -> Iterator[None]:
 def _checkout() -> Path:
     root = repository_root()
     if root is None:
-        raise LocalClusterError("this installation has no sources to build from; give the jar's path instead")
+        raise LocalClusterError(
+            "there are no sources here to build jars from: it takes a checkout of the repository "
+            "(`storm-operator demo --simulated` takes none)"
+        )
     return root

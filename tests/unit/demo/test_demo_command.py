@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from storm_operator.cli import app
 from storm_operator.demo import commands
 from storm_operator.demo.ended import Ended
-from storm_operator.demo.run import DemoError
+from storm_operator.demo.run import DemoError, run_demo
+from storm_operator.local import build
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,20 @@ def test_what_a_program_said_of_its_failure_is_shown_as_it_stands(
     done = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)], env={"COLUMNS": "300"})
     assert done.output == ("the demo could not go on: [main] INFO o.a.s.Client - nobody answers [/127.0.0.1:6627]\n")
     assert done.exit_code == 1
+
+
+def test_where_there_are_no_sources_the_way_without_them_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where it is installed: the demo takes no path of a jar."""
+    monkeypatch.setattr(commands, "run_demo", run_demo, raising=False)
+    monkeypatch.setattr(build, "repository_root", lambda: None)
+    done = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)], env={"COLUMNS": "300"})
+    assert done.exit_code == 1
+    assert done.output.splitlines()[-1] == (
+        "the demo could not go on: there are no sources here to build jars from: it takes a checkout of the repository "
+        "(`storm-operator demo --simulated` takes none)"
+    )
 
 
 def test_a_file_is_no_folder_for_a_report(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
 from storm_operator.core.plan_record import Outcome, PlanState
 from storm_operator.core.snapshot import LatencySummary, TopologyRates
+from storm_operator.demo import run as demo_run
 from storm_operator.demo import simulated
 from storm_operator.demo.figures import PhaseFigures, conclusion, mixed_latency, phase_figures, phase_to_json, ratios
 from storm_operator.demo.recorder import Recorder
@@ -27,6 +28,9 @@ from storm_operator.demo.run import Stage, awaited, show
 from storm_operator.demo.scenario import WORKLOADS
 from storm_operator.demo.simulated import _conclude
 from storm_operator.demo.view import PlainLines, picture, render, sparkline
+from storm_operator.local.cluster import LocalCluster
+from storm_operator.local.distribution import Say
+from storm_operator.local.spec import LocalClusterError
 
 EVEN = PhaseFigures(LatencySummary(9.0, 8.0, 20.0, 1000.0), 1000.0, 300.0, 0.0, 4, 500.0)
 MANAGED = PhaseFigures(LatencySummary(3.0, 2.0, 10.0, 1000.0), 100.0, 303.0, 12.0, 1, 400.0)
@@ -213,8 +217,34 @@ def test_a_log_tells_how_a_phase_ended_and_not_only_how_it_was_in_the_middle() -
 
 def test_what_is_waited_for_is_told_without_a_terminal_too() -> None:
     shown = io.StringIO()
-    with awaited(Console(file=shown), "starting: about a minute"):
+    with awaited(Console(file=shown), "starting: about a minute") as say:
         assert shown.getvalue() == "starting: about a minute\n"
+        say("fetching Storm into /cache[1]")
+    assert shown.getvalue().splitlines()[1:] == ["fetching Storm into /cache[1]"]
+
+
+def test_what_is_fetched_and_built_before_the_cluster_starts_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first time it takes many times the minute that the cluster takes."""
+
+    class FetchesStorm(LocalCluster):
+        def up(self, owned: bool = False, say: Say = lambda _: None) -> None:
+            assert owned
+            say("fetching Apache Storm")
+            raise LocalClusterError("not reachable")
+
+    def build(say: Say = lambda _: None) -> Path:
+        say("building a jar")
+        return tmp_path / "built.jar"
+
+    shown = io.StringIO()
+    monkeypatch.setattr(demo_run, "LocalCluster", FetchesStorm)
+    monkeypatch.setattr(demo_run, "plugin_jar", build)
+    monkeypatch.setattr(demo_run, "workloads_jar", build)
+    with pytest.raises(LocalClusterError, match="not reachable"):
+        demo_run.run_demo(6.0, tmp_path, Console(file=shown))
+    assert shown.getvalue().splitlines()[1:] == ["building a jar", "building a jar", "fetching Apache Storm"]
 
 
 @pytest.mark.parametrize(("state", "doing"), [(PlanState.APPLYING, "applied"), (PlanState.SETTLING, "measured")])

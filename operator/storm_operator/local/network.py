@@ -18,6 +18,7 @@ import psutil
 
 from storm_operator.local.namespaces import NAMED
 from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, namespace_of
+from storm_operator.local.state_file import readable_layouts
 from storm_operator.local.switch import MTU, SwitchConfig, SwitchPort, even_delays, mac_address, write_config
 
 MACHINE_DEVICE = "eth0"
@@ -147,8 +148,13 @@ def check_subnet(spec: LocalClusterSpec) -> None:
 
 
 def free_subnet(cluster: str) -> str:
-    """One that this machine's networks leave to `cluster`; the most usual one where none of the usual ones is."""
-    return next((subnet for subnet in USUAL_SUBNETS if _is_free(subnet, cluster)), USUAL_SUBNETS[0])
+    """One that this machine's networks and other clusters leave to `cluster`; the most usual one where none is left.
+
+    Clusters are asked too: where their machines share the loopback interface no network of this machine shows them.
+    """
+    others = {layout.spec.subnet for layout in readable_layouts() if layout.spec.name != cluster}
+    free = (subnet for subnet in USUAL_SUBNETS if subnet not in others and _is_free(subnet, cluster))
+    return next(free, USUAL_SUBNETS[0])
 
 
 def _is_free(subnet: str, cluster: str) -> bool:

@@ -172,6 +172,16 @@ def test_whoever_does_not_care_gets_a_subnet_that_is_free(
     assert network.free_subnet(NAME) == subnet
 
 
+def test_whoever_does_not_care_gets_another_subnet_than_clusters_that_share_the_loopback_interface(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No interface shows theirs: the second would be refused, and the demo takes no other by an option."""
+    has_interface(monkeypatch, "lan0", "192.168.51.7/24")
+    write_layout(layout_of("other"))
+    assert network.free_subnet(NAME) == network.USUAL_SUBNETS[1]
+    assert network.free_subnet("other") == network.USUAL_SUBNETS[0]
+
+
 @pytest.mark.parametrize("subnet", ["0.0.0.0/24", "127.5.0.0/24", "224.0.0.0/24", "239.255.255.0/24"])
 def test_addresses_that_reach_no_machine_are_refused_before_anything_is_started(
     subnet: str, swept: list[str], monkeypatch: pytest.MonkeyPatch

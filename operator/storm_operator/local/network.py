@@ -166,7 +166,7 @@ def _is_free(subnet: str, cluster: str) -> bool:
 
 
 def check_socket_path(path: Path) -> None:
-    if len(str(path)) > LONGEST_SOCKET_PATH:
+    if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
         raise LocalClusterError(
             f"work_dir: {path} is too long: a socket's path has at most {LONGEST_SOCKET_PATH} bytes"
         )

@@ -182,6 +182,12 @@ def test_whoever_does_not_care_gets_another_subnet_than_clusters_that_share_the_
     assert network.free_subnet("other") == network.USUAL_SUBNETS[0]
 
 
+def test_a_sockets_path_is_as_long_as_its_bytes() -> None:
+    network.check_socket_path(Path("/" + "x" * (network.LONGEST_SOCKET_PATH - 1)))
+    with pytest.raises(LocalClusterError, match="too long"):
+        network.check_socket_path(Path("/" + "ä" * (network.LONGEST_SOCKET_PATH - 1)))
+
+
 @pytest.mark.parametrize("subnet", ["0.0.0.0/24", "127.5.0.0/24", "224.0.0.0/24", "239.255.255.0/24"])
 def test_addresses_that_reach_no_machine_are_refused_before_anything_is_started(
     subnet: str, swept: list[str], monkeypatch: pytest.MonkeyPatch

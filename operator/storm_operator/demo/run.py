@@ -107,9 +107,10 @@ class Stage:
     def measure(self, title: str, status: str, seconds: float) -> PhaseFigures:
         """A phase of its own, measured from its start to its end and nothing else; what it waits for is not yet it.
 
-        A plan in the middle would mix two assignments: then the phase is played once more.
+        A plan in the middle mixes two assignments: then the phase is played once more, and a note tells of one that
+        comes again.
         """
-        for _ in range(MEASURING_ATTEMPTS):
+        for attempts_left in reversed(range(MEASURING_ATTEMPTS)):
             self.run_until(self.is_complete, COMPLETE_TIMEOUT_SECONDS)
             self.enter(status)
             started, plans = time.time(), len(self.recorder.plans)
@@ -117,7 +118,10 @@ class Stage:
             self.run_for(seconds)
             if len(self.recorder.plans) == plans:
                 break
-            self.run_until(self.is_calm, COMPLETE_TIMEOUT_SECONDS)
+            if attempts_left:
+                self.run_until(self.is_calm, COMPLETE_TIMEOUT_SECONDS)
+        else:
+            self.notes.append(f"A plan was made each time the phase {title!r} was measured: it mixes two assignments.")
         now = time.time()
         view = self.assembly.storm.read_view(self.specs())
         window = self.assembly.metrics.read_window(now, now - started + PERIOD_SECONDS / 2)

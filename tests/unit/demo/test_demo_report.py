@@ -392,6 +392,27 @@ def test_a_phase_has_its_status_from_its_start_and_not_while_it_is_waited_for(mo
     assert set(said[1:]) == {("under storm-operator", "managed")}
 
 
+@pytest.mark.parametrize(("plans", "notes", "phases"), [(0, 0, 1), (1, 0, 2), (2, 1, 2)])
+def test_a_plan_in_the_middle_of_a_measured_phase_has_it_played_once_more_and_then_a_note(
+    plans: int, notes: int, phases: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = recorder()
+    stage = Stage(Mock(), seen, "", {one.name: Path(one.name) for one in WORKLOADS})
+    verified = plan_record(PlanState.VERIFIED)
+    stage.assembly.loop.memory.records = (verified,)
+
+    def run_pass(stage: Stage) -> None:
+        if len(seen.plans) < min(plans, [phase.title for phase in seen.phases].count("managed")):
+            seen.on_record(plan_record(PlanState.VERIFIED, plan(f"p-{len(seen.plans)}")))
+
+    monkeypatch.setattr(Stage, "run_pass", run_pass)
+    monkeypatch.setattr("storm_operator.demo.run.build_snapshot", Mock())
+    monkeypatch.setattr("storm_operator.demo.run.phase_figures", Mock())
+    stage.measure("managed", "under storm-operator", 0.01)
+    assert len(stage.notes) == notes
+    assert [phase.title for phase in seen.phases].count("managed") == phases
+
+
 def test_what_was_decided_is_printed_as_it_stands(tmp_path: Path) -> None:
     shown = io.StringIO()
     seen = taken_over()

@@ -248,13 +248,15 @@ venv: .venv/compiled
 	$(UV_PIP) install -q --no-deps -e .
 	@touch $@
 # Else each operator that a test starts would do it, for as long as the test waits for something else. What another tree
-# has compiled serves this one as well; where it was of other sources, `compiled.py` removes it.
+# has compiled serves this one as well; where it was of other sources, `compiled.py` removes it. Where NUMBA_CACHE_DIR is
+# set nothing is kept beside the sources.
 MACHINE_CODE := $(CACHE)/machine-code.tar
 .venv/compiled: .venv/installed $(wildcard $(SEARCH)/*.py)
 	@mkdir -p $(CACHE) $(SEARCH)/__pycache__
 	@tar -C $(SEARCH)/__pycache__ -xf $(MACHINE_CODE) 2>/dev/null || true
 	$(BIN)/python -m storm_operator.machine_code
-	@cd $(SEARCH)/__pycache__ && tar -cf $(MACHINE_CODE).$$$$ machine-code.sources *.nb? && mv $(MACHINE_CODE).$$$$ $(MACHINE_CODE)
+	@cd $(SEARCH)/__pycache__ && ! ls *.nb? >/dev/null 2>&1 || \
+	  (tar -cf $(MACHINE_CODE).$$$$ machine-code.sources *.nb? && mv $(MACHINE_CODE).$$$$ $(MACHINE_CODE))
 	@touch $@
 
 jars: $(PLUGIN_JAR) $(WORKLOADS_JAR) ## Build the Storm plugin and the example topologies

@@ -34,10 +34,20 @@ class Missing:
 def missing_prerequisites() -> tuple[Missing, ...]:
     """Everything that is missing on this machine, in the order in which to mend it."""
     return (
+        *check_system(sys.platform),
         *check_python(sys.version_info[:2]),
         *check_java(_java_version(), shutil.which),
         *check_maven(shutil.which, repository_root() is not None and _wrapper_has_maven()),
         *check_isolation(os.geteuid(), shutil.which, Path("/dev/net/tun").exists()),
+    )
+
+
+def check_system(platform: str) -> tuple[Missing, ...]:
+    """`platform` as `sys.platform` has it."""
+    if platform == "linux":
+        return ()
+    return (
+        Missing(f"a local cluster needs Linux, and this is {platform}", "run it in a container or virtual machine"),
     )
 
 

@@ -71,6 +71,14 @@ def test_java_17_with_its_compiler_will_do_and_without_it_not() -> None:
     assert "javac" in str(check_java('openjdk version "17.0.15"', nothing)[0])
 
 
+def test_another_system_than_linux_is_told_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else minutes later by its /proc, which is not there."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    first = prerequisites.missing_prerequisites()[0]
+    assert first.fatal
+    assert str(first).startswith("a local cluster needs Linux, and this is darwin. ")
+
+
 def test_python_3_10_is_too_old() -> None:
     assert check_python((3, 11)) == check_python((3, 14)) == ()
     assert check_python((3, 10))[0].fatal

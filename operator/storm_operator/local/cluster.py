@@ -255,6 +255,11 @@ class LocalCluster:
                 client.connect(str(self.layout.keeper_socket))
                 client.sendall(request)
                 answer: dict[str, Any] = json.loads(client.makefile().readline())
+            except (ConnectionRefusedError, FileNotFoundError) as reason:
+                raise LocalClusterError(
+                    f"cluster {self.spec.name!r} has ended, as by a restart of this machine: its keeper does not run; "
+                    f"`storm-operator local down --name {self.spec.name}` removes what is left of it"
+                ) from reason
             except (OSError, ValueError) as reason:
                 raise LocalClusterError(
                     f"the keeper of cluster {self.spec.name!r} does not answer: {reason}"

@@ -273,6 +273,19 @@ def test_the_command_down_tells_of_a_broken_state_file_and_then_it_is_down() -> 
     assert ended.stderr.rstrip().endswith(f"cluster '{NAME}' is down")
 
 
+@pytest.mark.parametrize("left", ["a socket", "none"])
+def test_status_of_a_cluster_whose_keeper_is_gone_says_so_and_what_removes_the_rest(left: str) -> None:
+    """As after the machine was restarted."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as keeper:
+        layout = pretend_running(NAME, keeper)
+    if left == "none":
+        layout.keeper_socket.unlink()
+    ended = CliRunner().invoke(app, ["status", "--name", NAME], env={"COLUMNS": "300"})
+    assert ended.exit_code == 1
+    assert f"cluster '{NAME}' has ended" in ended.stderr
+    assert f"`storm-operator local down --name {NAME}` removes" in ended.stderr
+
+
 def test_the_words_of_a_program_that_failed_are_shown_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: object) -> Path:
         raise LocalClusterError("mvn: [main] failed: [/usr/lib/jvm] is no JDK")

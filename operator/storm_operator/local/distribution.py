@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from storm_operator.local.spec import LocalClusterError
 STORM_VERSION = "2.8.3"
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 CLASS_PATHS = {"lib": "daemon-pom.xml", "lib-worker": "worker-pom.xml"}
+LOG_CONFIGURATIONS = ("cluster.xml", "worker.xml")
 PLUGIN_FOLDERS = ("extlib", "extlib-daemon")
 ONE_JAR = "storm-worker.jar"
 NAMED_BY_IT = "jars"
@@ -28,7 +30,10 @@ Say = Callable[[str], None]
 
 
 def distribution_dir() -> Path:
-    return cache_dir() / f"storm-{STORM_VERSION}"
+    """Another for each Storm and each list of what belongs to it: one fetched by an older list lacks what is new."""
+    files = [RESOURCES / name for name in (*CLASS_PATHS.values(), *LOG_CONFIGURATIONS)]
+    made_from = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return cache_dir() / f"storm-{STORM_VERSION}-{made_from[:8]}"
 
 
 def maven_command() -> str:
@@ -67,7 +72,7 @@ def assemble(home: Path) -> None:
         _copy_jars(RESOURCES / pom, home / folder)
     for folder in (*PLUGIN_FOLDERS, "log4j2"):
         (home / folder).mkdir()
-    for name in ("cluster.xml", "worker.xml"):
+    for name in LOG_CONFIGURATIONS:
         shutil.copy(RESOURCES / name, home / "log4j2" / name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from email.parser import BytesHeaderParser
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from storm_operator.local import distribution
 from storm_operator.local.distribution import CLASS_PATHS, assemble_for_image, manifest_of
+from storm_operator.local.paths import RESOURCES
 
 FETCHED = {
     "lib": {"b.jar": "b", "c.jar": "c of daemons"},
@@ -67,3 +69,17 @@ def test_no_line_of_a_manifest_is_longer_than_java_takes(length: int) -> None:
     assert max(len(line.encode()) + len("\r\n") for line in lines) <= 72
     assert (lines[0], lines[-1]) == ("Manifest-Version: 1.0", "")
     assert f"Class-Path: {' '.join(names)}\r\n" in manifest.replace("\r\n ", "")
+
+
+@pytest.mark.parametrize("name", ["daemon-pom.xml", "worker-pom.xml", "cluster.xml", "worker.xml"])
+def test_what_was_fetched_by_another_list_of_jars_or_logs_otherwise_is_not_used(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade: a jar that is new in the list would be missing for ever."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    before = distribution.distribution_dir()
+    shutil.copytree(RESOURCES, tmp_path / "resources")
+    monkeypatch.setattr(distribution, "RESOURCES", tmp_path / "resources")
+    assert distribution.distribution_dir() == before
+    (tmp_path / "resources" / name).write_text("<changed/>")
+    assert distribution.distribution_dir() != before

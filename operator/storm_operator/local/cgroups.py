@@ -172,9 +172,9 @@ def remove_cluster_cgroups(cluster: str, hierarchy: Hierarchy, patience_seconds:
             if time.monotonic() > deadline:
                 raise OSError(f"{folder} cannot be removed: processes {sorted(processes_below(folder))} do not end")
             time.sleep(0.02)
-        parent = root / PARENT
-        if parent.exists() and not any(entry.is_dir() for entry in parent.iterdir()):
-            _remove_tree(parent)
+        with contextlib.suppress(FileNotFoundError):
+            if not any(entry.is_dir() for entry in (root / PARENT).iterdir()):
+                _remove_tree(root / PARENT)
 
 
 def processes_below(folder: Path) -> frozenset[int]:
@@ -194,15 +194,15 @@ def _remove_tree(folder: Path) -> bool:
         for group in sorted(_descendants(folder), key=lambda path: -len(path.parts)):
             group.rmdir()
         folder.rmdir()
-    except FileNotFoundError:
-        return True
     except OSError:
-        return False
+        return not folder.exists()
     return True
 
 
 def _descendants(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_dir())
+    """But for those that somebody else removes meanwhile."""
+    with contextlib.suppress(FileNotFoundError):
+        yield from (path for path in folder.rglob("*") if path.is_dir())
 
 
 def _kill(pid: int) -> None:

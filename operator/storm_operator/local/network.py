@@ -24,6 +24,7 @@ from storm_operator.local.switch import MTU, SwitchConfig, SwitchPort, even_dela
 MACHINE_DEVICE = "eth0"
 LONGEST_SOCKET_PATH = 107
 ANSWER_SECONDS = 5.0
+SYSTEM_DEVICES = Path("/sys/class/net")
 NO_MACHINES_ADDRESSES = tuple(map(ipaddress.IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4")))
 """The kernel lets an interface have them, but sends nothing there: this machine itself, loopback, multicast."""
 USUAL_SUBNETS = (LocalClusterSpec().subnet, "172.29.77.0/24", "192.168.177.0/24")
@@ -93,9 +94,18 @@ def remove_network(cluster: str) -> None:
     if NAMED.is_dir():
         for entry in sorted(NAMED.iterdir()):
             if entry.name.startswith(prefix):
-                _ip([f"netns delete {entry.name}"])
-    if Path("/sys/class/net", host_device(cluster)).exists():
-        _ip([f"link delete {host_device(cluster)}"])
+                _delete("netns", entry)
+    device = SYSTEM_DEVICES / host_device(cluster)
+    if device.exists():
+        _delete("link", device)
+
+
+def _delete(kind: str, there: Path) -> None:
+    try:
+        _ip([f"{kind} delete {there.name}"])
+    except LocalClusterError:
+        if there.exists():  # else somebody who sweeps the same cluster was faster
+            raise
 
 
 def change_delays(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float]) -> None:

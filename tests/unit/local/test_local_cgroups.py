@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,30 @@ from storm_operator.local.cgroups import (
     create_machine_cgroup,
     find_hierarchy,
     process_files,
+    remove_cluster_cgroups,
     set_capacity,
     throttled_periods,
     used_cpu_seconds,
 )
 from storm_operator.local.lifecycle import plan_layout
 from storm_operator.local.spec import LocalClusterSpec
+
+
+def test_cgroups_that_somebody_else_removes_meanwhile_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that come up at once both sweep what a crash left."""
+    cluster = tmp_path / PARENT / "x"
+    (cluster / "machine-1" / "task-3").mkdir(parents=True)
+
+    def vanishing(folder: Path, _: str) -> Iterator[Path]:
+        yield folder / "machine-1"
+        shutil.rmtree(tmp_path / PARENT)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "rglob", vanishing)
+    remove_cluster_cgroups("x", Hierarchy(1, tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_v1_with_cpu_and_accounting_apart() -> None:

@@ -198,6 +198,27 @@ def test_addresses_that_reach_no_machine_are_refused_before_anything_is_started(
     assert swept == []
 
 
+@pytest.mark.parametrize("left", [f"storm.{NAME}.machine-1", f"so-{NAME}"])
+def test_a_network_that_somebody_else_removes_meanwhile_is_removed(
+    left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that come up at once both sweep what a crash left."""
+    (tmp_path / left).touch()
+    fails = subprocess.CompletedProcess((), 1, stdout="", stderr="Cannot remove namespace file")
+    monkeypatch.setattr(network, "NAMED", tmp_path)
+    monkeypatch.setattr(network, "SYSTEM_DEVICES", tmp_path)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: fails)
+    with pytest.raises(LocalClusterError, match="Cannot remove"):
+        network.remove_network(NAME)
+
+    def removed_by_another(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
+        (tmp_path / left).unlink()
+        return fails
+
+    monkeypatch.setattr(subprocess, "run", removed_by_another)
+    network.remove_network(NAME)
+
+
 def test_where_even_root_may_make_no_networks_machines_share_one_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

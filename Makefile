@@ -230,7 +230,8 @@ prerequisites: ## Check for Python, Java and the rest; each missing one with the
 	@$(PYTHON) .ci/prerequisites.py
 
 packages: ## Debian packages for tests that need more than Python, Java, Maven and Go (as root)
-	@grep -v '^#' .ci/apt-packages.txt | xargs dpkg-query -W >/dev/null 2>&1 || \
+	@[ "$$(grep -v '^#' .ci/apt-packages.txt | xargs dpkg-query -W -f '$${Status}\n' 2>/dev/null | grep -c ' installed$$')" -ge \
+	  "$$(grep -vc '^#' .ci/apt-packages.txt)" ] || \
 	  (apt-get update -q -o Acquire::Retries=3 && grep -v '^#' .ci/apt-packages.txt | \
    DEBIAN_FRONTEND=noninteractive xargs apt-get install -q -y --no-install-recommends -o Acquire::Retries=3)
 

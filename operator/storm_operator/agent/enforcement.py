@@ -23,6 +23,9 @@ GROUP_PREFIX = "storm-executor"
 LONGEST_NAME = 255
 """Bytes that Linux takes as the name of a folder; long names of topologies and pods together may have more."""
 
+_group_numbers = itertools.count()
+"""Of groups, whichever Enforcer makes them: one that is made anew for the same thread counts from zero."""
+
 log = logging.getLogger(__name__)
 
 
@@ -87,7 +90,6 @@ class Enforcer:
         self._prefix = f"{GROUP_PREFIX}@{host}@"
         self._lock = threading.Lock()
         self._applied: dict[Place, ThreadLimit] = {}
-        self._numbers = itertools.count()  # of groups: one that is made anew for the same thread counts from zero
         self._number_of: dict[Place, int] = {}
         self._complaints: set[tuple[str, int | None]] = set()
 
@@ -170,7 +172,7 @@ class Enforcer:
             self._complain(name, "limit", error)
             self._remove_group(name)
         else:
-            self._number_of[place] = next(self._numbers)
+            self._number_of[place] = next(_group_numbers)
             self._applied[place] = limit
 
     def _adjust(self, place: Place, limit: ThreadLimit) -> None:

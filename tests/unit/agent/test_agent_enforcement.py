@@ -253,6 +253,26 @@ def test_limits_that_went_with_the_cpu_controller_are_set_anew(tmp_path: Path, m
     assert cgroups.groups == {GROUP_2: (bandwidth_for(100, None), [12])}
 
 
+def test_waiting_is_counted_on_when_limits_are_set_anew_for_the_same_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cgroups, ledger = FakeCgroups(), CounterLedger()
+    monkeypatch.setattr(enforcement_switch, "executor_cgroups", lambda _: cgroups)
+    monkeypatch.setattr(enforcement_switch, "Enforcer", partial(Enforcer, is_thread_of=lambda _pid, _tid: True))
+    cgroup = MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path)
+    monkeypatch.setattr(enforcement_switch, "find_cgroup", lambda _pids, _given: cgroup)
+    switch = EnforcementSwitch(Machine(None, began_at_seconds=0.0), "sup-1", None, "")
+    totals = []
+    for has_controller, waited_seconds in ((False, 500.0), (False, 1.0), (True, 3.0)):
+        cgroups.has_controller, cgroups.waited_seconds = has_controller, waited_seconds
+        switch.step((worker({2: 12}),), limits({2: 100}), now_seconds=0.0)
+        assert switch.enforcer is not None
+        group_and_seconds = switch.enforcer.throttled_seconds(Place(ExecutorKey(TOPOLOGY, 2, 2), 6700))
+        assert group_and_seconds is not None
+        totals.append(ledger.total("waited", *group_and_seconds, 0.0))
+    assert totals == [500.0, 501.0, 503.0]
+
+
 def test_trouble_with_one_executor_is_said_once_and_spares_the_others(caplog: pytest.LogCaptureFixture) -> None:
     cgroups = FakeCgroups()
     cgroups.fails[GROUP_2] = errno.EINVAL

@@ -89,7 +89,7 @@ class ApprovalDesk:
 
     def release(self, plan: Plan) -> None:
         """The plan is being carried out: it waits no longer, nor does what its topologies were shown before it, perhaps
-        the same. Not said before it is saved, lest the approval be lost."""
+        the same. Not before it is saved, lest the approval be lost."""
         self.memory.proposals = self.memory.proposals.without(plan.id)
         self._supersede(plan)
 

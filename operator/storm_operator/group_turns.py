@@ -156,8 +156,10 @@ class GroupTurns:
         return plan
 
     def _save(self, record: PlanRecord) -> None:
-        self.plans.save(record)
+        """What the plan supersedes is told before it: of a topology's plans the last that is told of is in hand."""
+        self.plans.journal.save(record)
         self.desk.release(record.plan)
+        self.plans.tell(record)
 
 
 def _waiting(reason: HoldReason, words: str, made: Decision) -> Hold:

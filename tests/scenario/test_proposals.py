@@ -243,7 +243,9 @@ def test_plan_that_needs_nobody_s_yes_any_more_begins_in_the_place_of_the_propos
     assert begun.target == shown.target
     assert waiting(played) == []
     assert told(played, shown.id).message == f"superseded by plan {begun.id}"
-    assert played.audience.records[-1].plan == begun, "what is said last of the topology is of the plan in force"
+    told_of = [record.plan.id for record in played.audience.records]
+    since = set(told_of[told_of.index(begun.id) :])
+    assert since == {begun.id}, "what is said last of the topology is of the plan in hand, while it is begun, too"
 
 
 def test_only_a_plan_that_waits_can_be_approved() -> None:

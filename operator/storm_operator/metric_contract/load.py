@@ -115,14 +115,14 @@ SUPERVISOR_METRICS = (
         SUPERVISOR_SEEN,
         CORES,
         OF_SUPERVISOR,
-        "CPU that the executors there are to have next (rounded up).",
+        "CPU that the executors there, of all topologies, are to have next (rounded up).",
     ),
     operator_metric(
         "supervisor_cpu_overload_cores",
         SUPERVISOR_SEEN,
         CORES,
         OF_SUPERVISOR,
-        "What the executors there need (not rounded) beyond its capacity; 0 while they fit.",
+        "What the executors there, of all topologies, need (not rounded) beyond its capacity; 0 while they fit.",
     ),
     operator_metric(
         "supervisor_measured",

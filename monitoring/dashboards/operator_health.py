@@ -55,7 +55,8 @@ def _figures() -> tuple[AnyPanel, ...]:
         ),
         figure(
             "Failed passes",
-            "Share of passes that found Nimbus, ZooKeeper or the API out of reach, within the time looked at.",
+            "Share of passes that failed within the time looked at: a peer did not answer or refused, another operator "
+            "manages the cluster, or this one itself failed.",
             "percentunit",
             f"sum(increase(storm_operator_failed_passes_total{{{CLUSTERS}}}[$__range]))"
             f" / (sum(increase(storm_operator_passes_total{{{CLUSTERS}}}[$__range])) > 0)",
@@ -118,7 +119,7 @@ def _loop() -> tuple[AnyPanel, ...]:
         ),
         counts(
             "Passes",
-            "Passes by cluster, and those that failed because a peer was out of reach.",
+            "Passes by cluster, and those that failed; the operator's log says why.",
             Query(
                 counted("nimbus", f"storm_operator_passes_total{{{CLUSTERS}}}")
                 + " - "

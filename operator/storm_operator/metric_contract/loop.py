@@ -31,7 +31,12 @@ LOOP_METRICS = (
     ),
     operator_metric("passes_total", NIMBUS, NUMBER, CLUSTER, "Passes of the loop, failed ones included."),
     operator_metric(
-        "failed_passes_total", NIMBUS, NUMBER, CLUSTER, "Passes that found Nimbus, ZooKeeper or the API out of reach."
+        "failed_passes_total",
+        NIMBUS,
+        NUMBER,
+        CLUSTER,
+        "Passes that failed: Nimbus, ZooKeeper or the API did not answer or refused, another operator manages the "
+        "cluster, or the operator itself failed.",
     ),
     operator_metric("last_pass_age_seconds", NIMBUS, SECONDS, CLUSTER, "Time since the last pass of the loop ended."),
     operator_metric("last_pass_duration_seconds", NIMBUS, SECONDS, CLUSTER, "How long the last pass took."),

@@ -90,6 +90,7 @@ class Machine:
         self._meter = ProcessCpuMeter(began_at_seconds)
         self._carried_cpu_seconds = 0.0
         self._told_cpu_seconds = 0.0
+        self._told_capacity_cores = _all_cores()
 
     def adopt_cgroup(self, cgroup: MachineCgroup) -> None:
         """From now on CPU is counted by `cgroup`, going on from what was told so far, or from zero."""
@@ -109,11 +110,12 @@ class Machine:
             self._told_cpu_seconds += used_by_processes
         else:
             self._told_cpu_seconds = self._going_on(counted)
+        limit_cores = self._limit_cores()
         return MachineUse(
             cpu_seconds=self._told_cpu_seconds,
             throttled_seconds=own.throttled_seconds() if own else None,
-            capacity_cores=self._capacity_cores(),
-            limit_cores=self._limit_cores(),
+            capacity_cores=self._capacity_cores(limit_cores),
+            limit_cores=limit_cores,
             memory_bytes=sum(use.memory_bytes for use in uses),
         )
 
@@ -126,12 +128,18 @@ class Machine:
         self._carried_cpu_seconds = max(self._carried_cpu_seconds, self._told_cpu_seconds - counted_seconds)
         return counted_seconds + self._carried_cpu_seconds
 
-    def _capacity_cores(self) -> float:
+    def _capacity_cores(self, limit_cores: float | None) -> float:
+        """While its cgroup is gone, as between the end of a service and its next start, what it was before."""
         if self._capacity_millicores is not None:
             return self._capacity_millicores / MILLICORES
-        limit = self._limit_cores()
-        return float(psutil.cpu_count() or 1) if limit is None else limit
+        if self._cgroup is None or self._cgroup.exists:
+            self._told_capacity_cores = _all_cores() if limit_cores is None else limit_cores
+        return self._told_capacity_cores
 
     def _limit_cores(self) -> float | None:
-        quota = self._cgroup.quota_millicores() if self._cgroup else None
+        quota = self._cgroup.quota_millicores() if self._cgroup is not None and self._cgroup.exists else None
         return None if quota is None else quota / MILLICORES
+
+
+def _all_cores() -> float:
+    return float(psutil.cpu_count() or 1)

@@ -38,6 +38,11 @@ class MachineCgroup:
     accounting: Path | None
 
     @property
+    def exists(self) -> bool:
+        """Whether it is there, or one at its place: it goes with the service or container that it is of."""
+        return self.path.is_dir()
+
+    @property
     def is_whole_host(self) -> bool:
         """Whether this is the kernel's root cgroup, which bounds nothing and counts everybody."""
         if self.version == 1:

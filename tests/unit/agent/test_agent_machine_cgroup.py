@@ -150,6 +150,24 @@ def test_a_limit_that_is_resized_is_told_beside_the_capacity_that_stays(tmp_path
         assert (use.limit_cores, use.capacity_cores) == (cores, 2.0)
 
 
+def test_a_service_that_stands_still_for_a_while_has_not_all_cores_meanwhile(tmp_path: Path) -> None:
+    """Its quota is gone with its cgroup, and there again with the next: in between plans would fill the machine."""
+    service = tmp_path / "storm.service"
+    cgroup = MachineCgroup(2, service, tmp_path, accounting=service)
+    machine = Machine(None, began_at_seconds=0.0)
+    (tmp_path / "cpu.max").write_text("800000 100000")
+    told = []
+    for quota in ("150000 100000", None, "max 100000"):
+        shutil.rmtree(service, ignore_errors=True)
+        if quota is not None:
+            service.mkdir()
+            (service / "cpu.max").write_text(quota)
+            machine.adopt_cgroup(cgroup)
+        use = machine.use(())
+        told.append((use.capacity_cores, use.limit_cores))
+    assert told == [(1.5, 1.5), (1.5, None), (8.0, 8.0)]
+
+
 def test_cpu_of_a_cgroup_that_is_older_than_the_agent_counts_from_zero(tmp_path: Path) -> None:
     (tmp_path / "cgroup.type").write_text("domain\n")
     (tmp_path / "cpu.stat").write_text("usage_usec 3600000000\n")

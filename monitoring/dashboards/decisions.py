@@ -180,7 +180,8 @@ def _predictions() -> tuple[AnyPanel, ...]:
         ),
         lines(
             "Time until plans work",
-            "From decision to in force (60 s at most), and then until every moved executor ran again (90 s at most).",
+            "From decision to in force (60 s at most, and 30 s more with Drain), and then until every moved executor "
+            "ran again (90 s at most).",
             "s",
             Query(f"{BY} (storm_operator_last_plan_in_force_seconds{{{T}}})", "{{topology}} in force"),
             Query(f"{BY} (storm_operator_last_plan_running_seconds{{{T}}})", "{{topology}} running"),

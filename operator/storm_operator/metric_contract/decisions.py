@@ -16,7 +16,7 @@ from storm_operator.metric_contract.metric import (
     operator_metric,
 )
 
-_LAST_PLAN = "managed topology that had a plan"
+_LAST_PLAN = "managed topology that had a plan since the operator began"
 DECISION_METRICS = (
     operator_metric(
         "plans_total",
@@ -56,7 +56,7 @@ DECISION_METRICS = (
         "last_plan_inter_supervisor_tuples_per_second",
         ("nimbus", "topology", "stage"),
         PER_SECOND,
-        f"{_LAST_PLAN} and stage",
+        f"{_LAST_PLAN}, and stage",
         "Traffic between supervisors, all topologies of the plan. stage: before, predicted, measured (once verified).",
         6_000,
     ),
@@ -64,7 +64,7 @@ DECISION_METRICS = (
         "last_plan_complete_latency_seconds",
         ("nimbus", "topology", "stage"),
         SECONDS,
-        f"{_LAST_PLAN} and stage",
+        f"{_LAST_PLAN}, and stage",
         "Mean complete latency of the slowest topology of the plan. stage as above; none is predicted of a plan that"
         " relieves an overload.",
         6_000,

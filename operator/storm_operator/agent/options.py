@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kazoo.hosts import collect_hosts
+
 from storm_operator.core.host_and_port import without_brackets
 from storm_operator.core.model import read_only
+from storm_operator.core.server_url import check_zookeeper
 from storm_operator.http_listening import ALL_ADDRESSES
 from storm_operator.metric_contract import DEFAULT_PAIR_LIMIT
 
@@ -68,6 +71,21 @@ def parse_peer(text: str) -> tuple[str, tuple[str, int]]:
     if not separator or not host:
         raise OptionError(f"--peer {text!r} must be HOST=ADDRESS:PORT, such as 10.77.0.12=10.77.0.12:9464")
     return host, parse_address("--peer", address)
+
+
+def checked_zookeeper(text: str | None) -> str | None:
+    """`text`, the addresses of a ZooKeeper's servers; None and empty: there is none."""
+    if not text:
+        return text
+    try:
+        check_zookeeper("--zookeeper", text)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    try:
+        collect_hosts(text)
+    except ValueError as error:
+        raise OptionError(f"--zookeeper: {text!r} is no address of one: {error}") from None
+    return text
 
 
 def choose_metrics_dir(metrics_dir: Path | None, storm_local_dir: Path | None) -> Path:

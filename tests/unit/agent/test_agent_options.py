@@ -4,8 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from storm_operator.agent.options import AgentOptions, OptionError, choose_metrics_dir, parse_address, parse_peer
+from storm_operator.agent.options import (
+    AgentOptions,
+    OptionError,
+    checked_zookeeper,
+    choose_metrics_dir,
+    parse_address,
+    parse_peer,
+)
+from storm_operator.cli import app
 
 
 def test_addresses() -> None:
@@ -24,6 +33,26 @@ def test_bad_addresses_are_named(text: str) -> None:
 def test_bad_peers_are_named(text: str) -> None:
     with pytest.raises(OptionError, match="must be HOST=ADDRESS:PORT"):
         parse_peer(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("zk:port", "must be HOST:PORT, such as zookeeper.example:2181"),
+        ("zk1:2181,zk2", "must be HOST:PORT, such as zookeeper.example:2181"),
+        ("[::1", "is no address of one"),
+    ],
+)
+def test_a_zookeeper_that_is_no_address_is_named_before_anything_is_begun(text: str, wrong: str) -> None:
+    asked = ["agent", "--host", "sup-1", "--metrics-dir", "/m", "--zookeeper", text]
+    done = CliRunner().invoke(app, asked, env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert f"--zookeeper: {text!r} {wrong}" in done.output
+
+
+@pytest.mark.parametrize("text", [None, "", "zk:2181", "zk1:2181,zk2:2181", "zk:2181/below", "[::1]:2181"])
+def test_what_is_a_zookeeper_is_taken_as_it_is(text: str | None) -> None:
+    assert checked_zookeeper(text) == text
 
 
 def test_metrics_dir_is_below_the_local_dir_by_default() -> None:

@@ -82,7 +82,7 @@ class Peers:
         self._statistics = {peer: PeerStatistics() for peer in self._addresses}
         self._unmet = set(self._addresses)
         self._coordinate: Coordinate | None = None
-        self._complaint = ""
+        self._not_looked_up: set[str] = set()
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -104,13 +104,13 @@ class Peers:
         try:
             answer = self._probe(self._addresses[peer])
         except NoLookup as error:
-            self._complain(f"cannot look up peers' names ({error}): what is known of those stays as it is")
+            self._note_no_lookup(peer, error)
             return
         except NoSuchPeer:
-            self._complain("")
+            self._note_lookup(peer)
             self._note_absence(peer)
             return
-        self._complain("")
+        self._note_lookup(peer)
         if answer is None:
             self._statistics[peer] = self._statistics[peer].after_silence()
             return
@@ -132,12 +132,17 @@ class Peers:
             self._statistics[peer] = PeerStatistics()
             self._unmet.add(peer)
 
-    def _complain(self, message: str) -> None:
-        if message and not self._complaint:
-            log.warning(message)
-        elif self._complaint and not message:
-            log.info("peers' names can be looked up again")
-        self._complaint = message
+    def _note_no_lookup(self, peer: str, error: NoLookup) -> None:
+        """Said of the first: when nobody can look up names, they fail one after the other, and all for one reason."""
+        if not self._not_looked_up:
+            log.warning("cannot look up peers' names (%s): what is known of those stays as it is", error)
+        self._not_looked_up.add(peer)
+
+    def _note_lookup(self, peer: str) -> None:
+        if peer in self._not_looked_up:
+            self._not_looked_up.remove(peer)
+            if not self._not_looked_up:
+                log.info("peers' names can be looked up again")
 
     def _run(self) -> None:
         while True:

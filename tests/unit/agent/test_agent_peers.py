@@ -233,6 +233,28 @@ def test_that_names_cannot_be_looked_up_is_said_once_each_time(
     ]
 
 
+def test_one_name_that_cannot_be_looked_up_among_others_that_can_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """As where hosts have their names from /etc/hosts, which lacks one, and no DNS answers."""
+    caplog.set_level("INFO")
+    lacking = {"b"}
+
+    def probe(address: tuple[str, int]) -> Answer | None:
+        if address[0] in lacking:
+            raise NoLookup(f"{address[0]}: Temporary failure")
+        return HERE
+
+    peers = Peers("a", {name: (name, 9464) for name in "bcd"}, random.Random("a"), probe)
+    for lacking_now in ({"b"}, {"b"}, {"b", "d"}, {"d"}, set(), set()):
+        lacking.clear()
+        lacking |= lacking_now
+        for peer in "bcd":
+            peers.probe_one(peer)
+    assert [message.split(" (")[0] for message in caplog.messages] == [
+        "cannot look up peers' names",
+        "peers' names can be looked up again",
+    ]
+
+
 @pytest.mark.parametrize(
     "failure",
     [

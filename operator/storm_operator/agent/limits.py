@@ -111,6 +111,7 @@ class LimitsReader:
         self._has_answered = False
         self._complained = False
         self._is_absent = False
+        self._why_unread = ""
         forever = KazooRetry(max_tries=-1, delay=0.5, max_delay=LONGEST_RECONNECT_PAUSE_SECONDS)
         self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_SECONDS, connection_retry=forever)
         self._client.add_listener(self._on_state)
@@ -159,10 +160,15 @@ class LimitsReader:
             self._note_answer()
             try:
                 self._read_changed(everything=is_unread)
-                is_unread = False
+                is_unread, self._why_unread = False, ""
             except (KazooException, KazooTimeoutError) as error:
-                log.warning("cannot read %s, trying again: %s", self._path, f"{type(error).__name__} {error}")
+                self._note_unread(f"{type(error).__name__} {error}")
                 pause, is_unread = RETRY_SECONDS, True
+
+    def _note_unread(self, why: str) -> None:
+        if why != self._why_unread:
+            self._why_unread = why
+            log.warning("cannot read %s, trying again: %s", self._path, why)
 
     def _note_unanswered(self) -> None:
         if not self._has_answered and not self._complained:

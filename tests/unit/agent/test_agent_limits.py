@@ -270,6 +270,24 @@ def test_all_are_read_anew_where_a_change_may_have_been_missed(
 
 
 @pytest.mark.slow
+def test_limits_that_cannot_be_read_are_said_once_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+    zookeeper: LimitsInZooKeeper,
+    reader: LimitsReader,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As where the agent lacks the right to: it would be told every three seconds."""
+    monkeypatch.setattr(limits, "RETRY_SECONDS", 0.01)
+    for time, millicores in ((1, 200.0), (2, 300.0)):
+        zookeeper.fails = 5
+        zookeeper.put("t-7", millicores)
+        eventually(knows(reader, "t-7", millicores), "it is read in the end")
+        (*_, last) = said = [words for words in caplog.messages if words.startswith("cannot read")]
+        assert len(said) == time
+        assert "ConnectionLoss" in last
+
+
+@pytest.mark.slow
 def test_all_are_read_anew_now_and_then(monkeypatch: pytest.MonkeyPatch, zookeeper: LimitsInZooKeeper) -> None:
     monkeypatch.setattr(limits, "RESYNC_SECONDS", 0.02)
     reader = LimitsReader(HOSTS, "/storm/storm-operator", lambda: None)

@@ -22,7 +22,7 @@ from storm_operator.simulator.cpu import LevelSearch, fair_levels
 from storm_operator.simulator.heirs import heirs
 from storm_operator.simulator.model import ClusterModel
 from storm_operator.simulator.roots import Sampler
-from storm_operator.simulator.routing import Places, Routing, places, route, visits_of
+from storm_operator.simulator.routing import Places, Routing, places, route, visits_of, with_shares
 from storm_operator.simulator.sources import Sources
 from storm_operator.simulator.totals import Totals
 from storm_operator.simulator.trees import Finished, Trees
@@ -152,14 +152,13 @@ class Engine:
         sampler = Sampler(self.wiring, self.where, model.costs, self._random)
         self.trees = Trees(self.topologies, self.wiring, sampler, self._random, self._drawn_trees)
         self.sources = Sources(self.topologies, self.wiring)
-        self._emission_share = self.sources.shares_of_trees()
         self._conditions = ConditionsReader(model, cluster, self.wiring, self.where)
         self._routed_version = -1
 
     def _reroute(self) -> None:
         if self.cluster.version != self._routed_version:
             self.routing = route(
-                self.wiring, self.cluster.assignment, self.where, self.model.costs, self._emission_share
+                self.wiring, self.cluster.assignment, self.where, self.model.costs, self.sources.shares_of_trees
             )
             for record in self._records:
                 record.flows.append((self.routing, np.zeros(self.wiring.size)))
@@ -173,6 +172,8 @@ class Engine:
         self._reroute()
         conditions = self._conditions.at(begin, self.routing)
         offered = self.sources.offered(begin, step)
+        if self.sources.follow(offered):
+            self.routing = with_shares(self.routing, self.wiring, self.sources.shares_of_trees)
         wanted = offered + self.sources.backlog + self.sources.replays
         emission = self.sources.allowed(
             wanted, self.queue, self.trees, self.cluster, self.routing, conditions, begin, step

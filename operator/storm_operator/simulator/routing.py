@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +15,9 @@ from storm_operator.core.model import Assignment
 from storm_operator.simulator.arrays import Matrix, ratio, times, total_by
 from storm_operator.simulator.model import Costs, SimulatedSupervisor
 from storm_operator.simulator.wiring import Wiring
+
+Levels = tuple[tuple[Ints, Matrix], ...]
+"""For each level its executors, and what their executed tuples bring to all executors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,12 @@ class Routing:
     pair_cumulative: Floats
     """Running sum of the pair weights, 0 first: a segment's pairs are chosen by it."""
     cpu_ms: Floats
-    """CPU of the executor for each tuple that it executes."""
+    """CPU of the executor for each tuple that it executes,"""
+    own_cpu_ms: Floats
+    """and with what its worker adds to that."""
     network_cpu_ms: Matrix
     """CPU of each supervisor's network threads (rows) for each tuple that an executor (columns) executes."""
-    levels: tuple[tuple[Ints, Matrix], ...]
-    """For each level its executors, and what their executed tuples bring to all executors."""
+    levels: Levels
     feedback: Matrix
     """The same for pairs that lead back: what they bring arrives in the next step."""
     visits: Floats
@@ -68,7 +73,6 @@ def route(wiring: Wiring, assignment: Assignment, where: Places, costs: Costs, e
     amount = np.concatenate([weight, wiring.ack_weight])
     leaves = worker_of[source] != worker_of[target]
     levels, feedback = _by_level(wiring, source, target, amount)
-    visits = visits_of(levels, emission_share)
     cpu_ms = _executor_cpu_ms(wiring, costs, source, amount, leaves)
     network_cpu_ms = _network_cpu_ms(wiring, where, supervisor_of, source, target, amount * leaves, costs)
     own_cpu_ms = cpu_ms * (1.0 + costs.worker_cpu_share)
@@ -81,10 +85,33 @@ def route(wiring: Wiring, assignment: Assignment, where: Places, costs: Costs, e
         network_cpu_ms=network_cpu_ms,
         levels=levels,
         feedback=feedback,
-        visits=visits,
-        batch=_batches(wiring, weight, visits),
-        tree_cpu_ms=_tree_cpu_ms(wiring, supervisor_of, own_cpu_ms, network_cpu_ms, visits),
+        own_cpu_ms=own_cpu_ms,
+        **_by_tree(wiring, levels, weight, supervisor_of, own_cpu_ms, network_cpu_ms, emission_share),
     )
+
+
+def with_shares(routing: Routing, wiring: Wiring, emission_share: Floats) -> Routing:
+    """The same places and ways for trees that executors begin in other shares."""
+    ways = routing.levels, routing.pair_weight, routing.supervisor_of, routing.own_cpu_ms, routing.network_cpu_ms
+    return replace(routing, **_by_tree(wiring, *ways, emission_share))
+
+
+def _by_tree(
+    wiring: Wiring,
+    levels: Levels,
+    weight: Floats,
+    supervisor_of: Ints,
+    own_cpu_ms: Floats,
+    network_cpu_ms: Matrix,
+    emission_share: Floats,
+) -> dict[str, Any]:
+    """What of a routing depends on who begins the trees."""
+    visits = visits_of(levels, emission_share)
+    return {
+        "visits": visits,
+        "batch": _batches(wiring, weight, visits),
+        "tree_cpu_ms": _tree_cpu_ms(wiring, supervisor_of, own_cpu_ms, network_cpu_ms, visits),
+    }
 
 
 def _located(wiring: Wiring, assignment: Assignment, where: Places) -> tuple[Ints, Ints]:
@@ -142,9 +169,7 @@ def _network_cpu_ms(
     return sparse.csr_array((np.concatenate([leaving, leaving]), (rows, columns)), shape=shape)
 
 
-def _by_level(
-    wiring: Wiring, source: Ints, target: Ints, amount: Floats
-) -> tuple[tuple[tuple[Ints, Matrix], ...], Matrix]:
+def _by_level(wiring: Wiring, source: Ints, target: Ints, amount: Floats) -> tuple[Levels, Matrix]:
     levels = []
     backward = wiring.level_of[target] <= wiring.level_of[source]
     column_of = np.zeros(wiring.size, dtype=np.int64)
@@ -162,7 +187,7 @@ def _by_level(
     return tuple(levels), feedback
 
 
-def visits_of(levels: tuple[tuple[Ints, Matrix], ...], emission_share: Floats) -> Floats:
+def visits_of(levels: Levels, emission_share: Floats) -> Floats:
     """Tuples that each executor executes for each tree, where executors begin `emission_share` of the trees."""
     visits = emission_share.copy()
     for members, brings in levels:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Floats, Ints
@@ -18,6 +20,8 @@ from storm_operator.simulator.trees import Trees
 from storm_operator.simulator.wiring import Wiring
 
 LEAST_SHARE_OF_A_TOPOLOGY = 0.1
+SAME_SHARE = 0.01
+"""Of a share of trees: one that differs by less is the same."""
 
 
 class Sources:
@@ -27,6 +31,7 @@ class Sources:
         self._topologies, self._wiring = topologies, wiring
         self._keeps_backlog = np.array([t.source_keeps_backlog for t in topologies])[wiring.topology_of]
         self._loads = self._spout_loads()
+        self._have_rivals = any(sum(c.load is not None for c in t.components) > 1 for t in topologies)
         tasks = total_by(wiring.topology_of, wiring.is_spout * wiring.tasks, len(topologies))
         self._limited = [n for n, t in enumerate(topologies) if t.max_spout_pending is not None and t.ackers > 0]
         self.most_pending: Floats = np.full(len(topologies), np.inf)
@@ -35,6 +40,8 @@ class Sources:
             self.most_pending[at] = tasks[at] * (topologies[at].max_spout_pending or 0)
         self.backlog: Floats = np.zeros(wiring.size)
         self.replays: Floats = np.zeros(wiring.size)
+        self.shares_of_trees: Floats = self._shares([shape.rate_at(0.0) for _, shape in self._loads])
+        """Which part of its topology's trees each spout executor begins: at first by the loads at the beginning."""
         self.begun: Floats = np.zeros(len(topologies))
         """Trees that each topology began in the last step."""
 
@@ -50,11 +57,28 @@ class Sources:
             offered[rows] = self._wiring.load_share[rows] * shape.rate_at(begin + step / 2.0) * step
         return offered
 
-    def shares_of_trees(self) -> Floats:
-        """Which part of its topology's trees a spout executor begins, by the loads at the beginning."""
+    def follow(self, offered: Floats) -> bool:
+        """Whether by what is `offered` now other shares of the trees begin at spouts than before.
+
+        Only where a topology has several: one spout always begins all. A spout that is offered nothing counts with what
+        waits to be sent; where no spout of a topology has anything, all is as it was.
+        """
+        if not self._have_rivals:
+            return False
+        of, waiting = self._wiring.topology_of, self.backlog + self.replays
+        shares = self._shares([float(offered[rows].sum()) or float(waiting[rows].sum()) for rows, _ in self._loads])
+        idle = total_by(of, offered + waiting, len(self._topologies)) <= 0.0
+        shares = np.where(idle[of], self.shares_of_trees, shares)
+        if np.allclose(shares, self.shares_of_trees, rtol=SAME_SHARE, atol=0.0):
+            return False
+        self.shares_of_trees = shares
+        return True
+
+    def _shares(self, by_spout: Sequence[float]) -> Floats:
+        """By spout executor, where each spout's executors together begin trees in proportion to these."""
         share = np.zeros(self._wiring.size)
-        for rows, shape in self._loads:
-            share[rows] = self._wiring.load_share[rows] * max(shape.rate_at(0.0), 1e-6)
+        for (rows, _), amount in zip(self._loads, by_spout, strict=True):
+            share[rows] = self._wiring.load_share[rows] * max(amount, 1e-6)
         total = total_by(self._wiring.topology_of, share, len(self._topologies))
         return share / np.maximum(total, 1e-12)[self._wiring.topology_of]
 
@@ -137,7 +161,7 @@ class Sources:
         works = conditions.most_millicores > 0.0
         if works.all():
             return np.zeros(number)
-        begun = np.where(works, self.shares_of_trees(), 0.0)
+        begun = np.where(works, self.shares_of_trees, 0.0)
         stuck = visits_of(routing.levels, begun) * ~works
         return np.minimum(ratio(total_by(of, stuck, number), total_by(of, begun, number), 0.0), 1.0)
 

@@ -14,7 +14,14 @@ from storm_operator.simulated_loop import even_start
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.load import Constant, Noisy, Step
 from storm_operator.simulator.measure import Meter
-from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, Costs, Grouping, SimulatedComponent, SimulatedEdge
+from storm_operator.simulator.model import (
+    STORM_RECEIVE_QUEUE,
+    ClusterModel,
+    Costs,
+    Grouping,
+    SimulatedComponent,
+    SimulatedEdge,
+)
 from storm_operator.simulator.workloads import http_monitor, reference_chain, word_count
 
 
@@ -257,6 +264,30 @@ def test_a_spout_that_needs_few_places_is_not_held_back_by_one_that_takes_all(ke
     sent = {name: running.totals.executed[running.row_of[executor(model, name)]] / 60.0 for name in ("calm", "spout")}
     assert sent["calm"] == pytest.approx(10.0, rel=0.01)
     assert sent["spout"] == pytest.approx(500.0, rel=0.05)
+
+
+def with_a_late_spout(most: int | None) -> ClusterModel:
+    """Few tuples from the beginning, and from second 10 on of another spout, whose bolt can do 100 a second, 5,000."""
+    late = SimulatedComponent("late", ComponentKind.SPOUT, 1, load=Step(((10.0, 5000.0),)))
+    slow = SimulatedComponent("slow", ComponentKind.BOLT, 1, cpu_ms_per_tuple=10.0)
+    topology = spout_and_bolts(10.0, 0.1, max_spout_pending=most)
+    edges = (*topology.edges, SimulatedEdge("late", "slow"))
+    return cluster(replace(topology, components=(*topology.components, late, slow), edges=edges))
+
+
+def test_max_spout_pending_holds_a_spout_back_that_had_nothing_to_send_at_first() -> None:
+    running, pending = engine(with_a_late_spout(most=20)), []
+    for at in range(1, 121):
+        running.advance_to(at / 2.0)
+        pending.append(running.trees.pending.trees.sum())
+    assert max(pending) < 65.0  # 20 for each of two spouts; what is on its way is drawn, not counted
+    assert running.totals.acked.sum() == pytest.approx(10.0 * 60.0 + 100.0 * 50.0, rel=0.05)
+
+
+def test_back_pressure_holds_a_spout_back_that_had_nothing_to_send_at_first() -> None:
+    running = engine(with_a_late_spout(most=None))
+    running.advance_to(60.0)
+    assert running.queue.max() == pytest.approx(STORM_RECEIVE_QUEUE)
 
 
 def test_max_spout_pending_holds_nobody_back_where_nothing_is_tracked() -> None:

@@ -61,6 +61,11 @@ class Instance:
     demand: Demand
     settings: PlacementSettings
 
+    def under(self, policy: str) -> Instance:
+        """The same instance under the policy of that name."""
+        scheduling = replace(self.settings.scheduling, policy=policy)
+        return replace(self, settings=replace(self.settings, scheduling=scheduling))
+
     def in_force(self, assignment: Assignment) -> Instance:
         """The same instance with `assignment` in force."""
         return replace(self, snapshot=replace(self.snapshot, assignment=assignment))

@@ -21,7 +21,7 @@ from storm_operator.core.decide import decide
 from storm_operator.core.decision import Plan
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.model import Assignment, Infeasible
-from storm_operator.core.placement.registry import policy_named
+from storm_operator.core.placement.registry import once_due, policy_named
 
 WARM_UP = Scale(60, 6)
 LOCAL_CHANGE = 1.5
@@ -32,12 +32,13 @@ T = TypeVar("T")
 
 def main() -> None:
     options = _options()
-    instance = make_instance(scale_from(options))
+    instance = make_instance(scale_from(options)).under(options.policy)
     place = policy_named(options.policy)
-    small = make_instance(WARM_UP)
+    small = make_instance(WARM_UP).under(options.policy)
 
     def plan(for_instance: Instance) -> Assignment:
-        result = place(for_instance.snapshot, for_instance.demand, for_instance.settings)
+        snapshot = once_due(for_instance.snapshot, for_instance.settings.scheduling)
+        result = place(snapshot, for_instance.demand, for_instance.settings)
         if isinstance(result, Infeasible):
             raise SystemExit(f"{options.policy} found no plan: {result.reason}")
         return result

@@ -17,8 +17,7 @@ from storm_operator.core.decision import Decision
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
-from storm_operator.core.placement.registry import POLICIES, check_policy, period_of, proposed
-from storm_operator.core.placement.triggers import as_if_due
+from storm_operator.core.placement.registry import POLICIES, check_policy, once_due, proposed
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_document import InvalidSnapshot
@@ -112,9 +111,7 @@ def propose(snapshot: ClusterSnapshot, settings: Settings) -> Proposal:
         resources=settings.resources,
     )
     demand = with_assumed_needs(snapshot, demand, placement)
-    every_seconds = period_of(scheduling.policy, scheduling.parameters)
-    asked = snapshot if every_seconds is None else as_if_due(snapshot, every_seconds)
-    return Proposal(proposed(asked, demand, placement), demand, placement)
+    return Proposal(proposed(once_due(snapshot, scheduling), demand, placement), demand, placement)
 
 
 def decide_on(snapshot: ClusterSnapshot, placed: Proposal) -> Decision:

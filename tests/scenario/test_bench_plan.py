@@ -9,8 +9,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+import placement
 import pytest
-from plan import bench_plan, storms_own
+from plan import bench_plan, measure, storms_own
 from plan.contest import share_of
 from plan.instance import Instance, Scale, add_scale_options, make_instance, scale_arguments, scale_from
 from plan.picture import picture_of
@@ -18,6 +19,7 @@ from plan.storms_own import GivenUp, cluster_to_json, place_resource_aware
 from plan.topologies import SMALLEST_TOPOLOGY, random_flow
 from plan.yardsticks import graph_of, imbalance_of
 
+from placement_cases import large_case
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, ComponentKind
 from storm_operator.core.placement.even import place_even
 from storm_operator.core.settings import Separation
@@ -124,6 +126,24 @@ def test_a_scale_survives_the_command_line() -> None:
 def test_separation_is_what_was_asked_for_and_always_unless_told_otherwise() -> None:
     asked = {scale: make_instance(scale).settings.scheduling.separation for scale in (AUTO, TINY)}
     assert asked == {AUTO: Separation.AUTO, TINY: Separation.ALWAYS}
+
+
+def test_a_policy_that_looks_from_time_to_time_is_measured_when_its_time_has_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "own.npy"
+    options = ["--policy", "t-storm", "--repeats", "1", "--assignment", str(path)]
+    monkeypatch.setattr(sys, "argv", ["measure", *scale_arguments(TINY), *options])
+    measure.main()
+    in_force = tmp_path / "in_force.npy"
+    tiny = make_instance(TINY)
+    measure.save(in_force, tiny, tiny.snapshot.assignment)
+    assert np.load(path).tolist() != np.load(in_force).tolist()
+    assert "adaptive" not in capsys.readouterr().out
+
+
+def test_placement_is_measured_when_a_policys_time_has_come() -> None:
+    assert float(placement.measure("t-storm", large_case(40, 4, 2))["inter_supervisor_ratio"]) < 1.0
 
 
 def test_share_is_that_of_all_tuples(instance: Instance) -> None:

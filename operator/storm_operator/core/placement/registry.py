@@ -35,8 +35,8 @@ from storm_operator.core.placement.optimal import NAME as OPTIMAL
 from storm_operator.core.placement.optimal import WITHOUT_SOLVER, has_solver, place_optimal
 from storm_operator.core.placement.parameters import Ascending, Parameters, check_ascending, read_parameters
 from storm_operator.core.placement.signature import PlacementPolicy
-from storm_operator.core.placement.triggers import has_passed, seconds_until, someone_has_no_place
-from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.placement.triggers import as_if_due, has_passed, seconds_until, someone_has_no_place
+from storm_operator.core.settings import PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 POLICIES: Mapping[str, PlacementPolicy] = MappingProxyType(
@@ -121,6 +121,12 @@ def period_of(name: str, given: Iterable[tuple[str, float]] = ()) -> float | Non
     known = parameters_of(name)
     values = read_parameters(name, known, given)
     return next((values[key] for key, parameter in known.items() if parameter.is_period), None)
+
+
+def once_due(snapshot: ClusterSnapshot, scheduling: SchedulingSettings) -> ClusterSnapshot:
+    """The snapshot for who asks the policy of `scheduling` what it would do once its time has come."""
+    period = period_of(scheduling.policy, scheduling.parameters)
+    return snapshot if period is None else as_if_due(snapshot, period)
 
 
 def seconds_until_it_looks(snapshot: ClusterSnapshot, settings: PlacementSettings) -> float | None:

@@ -44,7 +44,7 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     quota = quota_share(conditions.capacity_millicores, conditions.cores)
     idle_share = 1.0 - np.minimum(busy / (MILLICORES_PER_CORE * work.seconds), 1.0)
     idle_share *= np.where(np.isfinite(work.levels), quota, 1.0)[place]
-    idling = np.where(conditions.is_down, 0.0, idle_share * costs.idle_executor_millicores * work.seconds)
+    idling = np.where(conditions.is_down, 0.0, idle_share * conditions.idle_executor_millicores[place] * work.seconds)
     on_supervisor = total_by(place, (busy + idling) * hosted, supervisors)
     workers = times(routing.network_cpu_ms, work.executed) + costs.worker_cpu_share * on_supervisor
     totals.executor_cpu_ms += busy + idling

@@ -9,7 +9,7 @@ import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Flags, Floats
 from storm_operator.core.model import Executor
-from storm_operator.simulator.arrays import count_by
+from storm_operator.simulator.arrays import count_by, ratio
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.model import MILLICORES_PER_CORE, ClusterModel
 from storm_operator.simulator.routing import Places, Routing
@@ -37,7 +37,9 @@ class Conditions:
     """What others take."""
     cores: Floats
     idle_workers_millicores: Floats
-    """Of daemons and workers."""
+    """Of daemons and workers: no more than there is."""
+    idle_executor_millicores: Floats
+    """Of each executor that runs: no more than these leave it."""
     idle_millicores: Floats
     """Of daemons, workers and the executors that run."""
     quota_idle_millicores: Floats
@@ -89,8 +91,9 @@ class ConditionsReader:
         most = np.minimum(speed, self._limit)
         most[down | (silent[place] > 0.0)] = 0.0
         running = count_by(place[~down], len(capacity))
-        workers = (self._worker_idle + self._costs.idle_supervisor_millicores) * ~dead
-        polling = running * self._costs.idle_executor_millicores
+        workers = np.minimum((self._worker_idle + self._costs.idle_supervisor_millicores) * ~dead, capacity)
+        executor = np.minimum(self._costs.idle_executor_millicores, ratio(capacity - workers, running, np.inf))
+        polling = running * executor
         return Conditions(
             is_down=down,
             silent_seconds=silent[place],
@@ -103,6 +106,7 @@ class ConditionsReader:
             foreign_millicores=self._capacity - capacity,
             cores=self._cores,
             idle_workers_millicores=workers,
+            idle_executor_millicores=executor,
             idle_millicores=workers + polling,
             quota_idle_millicores=workers + polling * quota_share(capacity, self._cores),
         )

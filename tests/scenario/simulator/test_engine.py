@@ -106,6 +106,20 @@ def test_no_cpu_is_idle_where_who_is_behind_hands_on_work_to_others_on_the_machi
         assert executed == pytest.approx(1000.0 / 0.6, rel=0.02)
 
 
+def test_idling_takes_no_more_than_a_supervisor_has() -> None:
+    """Two workers and their eight executors would use 123 millicores in doing nothing."""
+    load = spout_and_bolts(1.0, 0.1, 0.1)
+    model = cluster(load, replace(load, id="t-2", name="t-2"), costs=Costs(), supervisors=1)
+    model = replace(model, supervisors=machines(1, 50.0))
+    slots = {"t-1": WorkerSlot("s1", 6700), "t-2": WorkerSlot("s1", 6701)}
+    everyone = Assignment({e: slots[e.topology_id] for e in all_on(model).slot_of})
+    running = engine(model, everyone)
+    meter = Meter(running)
+    running.advance_to(10.0)
+    assert meter.read().supervisor_cpu_millicores["s1"] == pytest.approx(50.0, rel=0.1)
+    assert running.totals.acked.sum() > 0.0
+
+
 def test_a_limit_holds_one_executor_back_and_no_other() -> None:
     model = cluster(spout_and_bolts(90.0, 10.0, 10.0), supervisors=1)
     running = Engine(

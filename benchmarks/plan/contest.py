@@ -111,7 +111,7 @@ def _own_figures(instance: Instance, scale: Scale, contest: Contest, folder: Pat
     command = [*_python("plan.measure"), *scale_arguments(scale), "--assignment", str(path)]
     command += ["--repeats", str(contest.repeats), "--policy", contest.policy]
     told: dict[str, list[Any]] = {}
-    for line in _lines_within(command, contest.limit_seconds, contest.policy):
+    for line in lines_within(command, contest.limit_seconds, contest.policy):
         figure = json.loads(line)
         told.setdefault(figure["name"], []).append(figure["value"])
     report |= {name: statistics.median(v) if name.endswith("_seconds") else v[-1] for name, v in told.items()}
@@ -138,7 +138,7 @@ def _partitioner_figures(
     path = folder / f"{called}.npy"
     command = [*_python("plan.yardsticks"), rival, *scale_arguments(scale), "--assignment", str(path)]
     command += ["--parts", str(balance.parts), "--imbalance", str(balance.imbalance)]
-    lines = _lines_within(command, contest.limit_seconds, f"{called}{balance.parts}")
+    lines = lines_within(command, contest.limit_seconds, f"{called}{balance.parts}")
     if not lines or not path.exists():
         return {f"{called}share": None, f"{called}seconds": None}
     seconds = {f"{called}{what}": value for what, value in json.loads(lines[-1]).items()}
@@ -198,20 +198,28 @@ def _python(module: str) -> list[str]:
     return [sys.executable, "-m", module]
 
 
-def _lines_within(command: Sequence[str], limit_seconds: float, what: str) -> list[str]:
+def lines_within(command: Sequence[str], limit_seconds: float, what: str) -> list[str]:
     """What the process printed until it ended, or until its time was up."""
     environment = {**os.environ, "PYTHONPATH": str(BENCHMARKS)}
+    out_of_time = threading.Event()
     with (
         console.status(f"{what} (at most {limit_seconds:.0f} s)"),
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process,
     ):
-        alarm = threading.Timer(limit_seconds, process.kill)
+
+        def give_up() -> None:
+            out_of_time.set()
+            process.kill()
+
+        alarm = threading.Timer(limit_seconds, give_up)
         alarm.start()
         assert process.stdout
         lines = process.stdout.read().splitlines()
         alarm.cancel()
-    if process.returncode < 0:
+    if out_of_time.is_set():
         console.print(f"{what}: given up, it took longer than {limit_seconds:.0f} s")
+    elif process.returncode < 0:
+        console.print(f"{what}: ended by signal {-process.returncode}, as where memory runs out")
     elif process.returncode:
         console.print(f"{what}: failed with exit status {process.returncode}")
     return lines

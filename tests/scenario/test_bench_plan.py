@@ -12,7 +12,7 @@ import numpy as np
 import placement
 import pytest
 from plan import bench_plan, measure, storms_own
-from plan.contest import share_of
+from plan.contest import lines_within, share_of
 from plan.instance import Instance, Scale, add_scale_options, make_instance, scale_arguments, scale_from
 from plan.picture import picture_of
 from plan.storms_own import GivenUp, cluster_to_json, place_resource_aware
@@ -214,6 +214,21 @@ def test_the_last_line_has_every_figure_also_of_those_who_gave_no_answer(
         *("kahip_eco_share", "kahip_eco_seconds", "metis_share", "metis_seconds", "ras_seconds")
     }
     assert told["separation"] == "Always"
+
+
+@pytest.mark.parametrize(
+    ("does", "limit_seconds", "said"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", 60.0, "kahip: ended by signal 9"),
+        ("import time; time.sleep(60)", 1.0, "kahip: given up, it took longer than 1 s"),
+        ("raise SystemExit(3)", 60.0, "kahip: failed with exit status 3"),
+    ],
+)
+def test_why_a_planner_gave_no_answer_is_said(
+    does: str, limit_seconds: float, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lines_within([sys.executable, "-c", does], limit_seconds, "kahip") == []
+    assert said in capsys.readouterr().err
 
 
 def test_the_picture_is_drawn_also_where_figures_are_missing() -> None:

@@ -21,13 +21,16 @@ from storm_operator.topology_folder import TopologyFolder
 FIRST_TRIES_SECONDS = 2.0
 """So often a cluster that does not answer yet is asked, however long the period."""
 
+LONGEST_RETRY_SECONDS = 10.0
+"""After a pass that failed the next one comes so soon, however long the period: spouts may be paused meanwhile."""
+
 Say = Callable[[str], None]
 
 
 ENDING = "ending once a pass, or a plan that is being put in force, is through; Ctrl-C again waits for neither"
 
 PassEnded = Callable[[float, bool, int, float], None]
-"""Told of each pass: seconds, whether a peer was in its way, topologies that are managed, seconds of a period."""
+"""Told of each pass: seconds, whether it failed, topologies that are managed, seconds from its begin to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ def run_forever(
 ) -> bool:
     """Pass after pass, one a period, until `stop` is set. Topologies are left running. Whether it ever began.
 
+    After a pass that failed the next one comes within 10 s, however long the period.
     A pass that fails for a reason that nobody foresaw is told, and the next one is tried; before it ever began that
     ends it.
     Raises `ManagedByAnother`; the CPU limits in force are then that one's.
@@ -172,10 +176,17 @@ def _run_passes(
             obstacle.tell(words, f"this pass failed, the next one is tried: {words}\n{traceback.format_exc()}")
             with suppress(Exception):  # it may be the telling that failed
                 around.unseen(f"the operator failed ({words}); its terminal says where; please report it")
-        around.ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
-        pause_seconds = loop.period_seconds if begun else min(loop.period_seconds, FIRST_TRIES_SECONDS)
-        stop.wait(max(0.0, pause_seconds - (time.monotonic() - started)))
+        next_in_seconds = _seconds_to_next(loop.period_seconds, begun=begun, failed=failed)
+        around.ended(time.monotonic() - started, failed, len(specs), next_in_seconds)
+        stop.wait(max(0.0, next_in_seconds - (time.monotonic() - started)))
     return begun
+
+
+def _seconds_to_next(period_seconds: float, *, begun: bool, failed: bool) -> float:
+    """From the beginning of a pass to that of the next."""
+    if not failed:
+        return period_seconds
+    return min(period_seconds, LONGEST_RETRY_SECONDS if begun else FIRST_TRIES_SECONDS)
 
 
 @dataclass(slots=True)

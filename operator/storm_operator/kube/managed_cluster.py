@@ -137,8 +137,8 @@ class ManagedCluster:
         """Why topologies of this cluster do not run (yet) as StormTopologies say, as far as is known now."""
         return (*self.owners.refused, *(self.lifecycle.not_as_described() if self.lifecycle is not None else ()))
 
-    def run_pass(self) -> float:
-        """One pass; returns the seconds from its beginning to that of the next."""
+    def run_pass(self) -> float | None:
+        """One pass; returns the seconds from its beginning to that of the next; None where a peer was in its way."""
         try:
             assembly, lifecycle, specs = self._prepare_pass()
         except AdapterError as error:
@@ -147,13 +147,13 @@ class ManagedCluster:
                 self._note_silence(error)
             raise
         self.silent_since = math.inf
-        assembly.loop.run_once(specs)
+        report = assembly.loop.run_once(specs)
         if self.publisher.last_report is not None:
             self.manager.confirm()  # to observe and to search took long
             self.care.tell_of_moves(self.publisher.last_report, assembly.loop)
             self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
-        return assembly.loop.period_seconds
+        return assembly.loop.period_seconds if report.snapshot is not None else None
 
     def _note_silence(self, error: AdapterError) -> None:
         """ZooKeeper's servers may be others by now: then the next pass makes the parts anew."""

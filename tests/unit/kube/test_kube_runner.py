@@ -41,6 +41,7 @@ from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.status import refused_status, status_of, trouble_status
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+from storm_operator.loop_ports import report_of_unseen
 
 Act = Callable[[Registry], object]
 
@@ -227,6 +228,16 @@ def test_nimbus_out_of_reach_is_tried_again_after_the_shortest_period(
     monkeypatch.setattr(ClusterRunner, "_rest", lambda _, stop, until: rests.append(until - 100.0))
     runner.run(stop)
     assert rests == [seconds]
+
+
+def test_after_a_pass_that_a_peer_was_in_the_way_of_the_next_comes_soon_however_long_the_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A peer that goes away in the midst of a pass may have cut a plan short, whose spouts are paused."""
+    start, unseen = Start(monkeypatch), report_of_unseen(NOW_SECONDS, "Nimbus does not answer")
+    monkeypatch.setattr(ManagedCluster, "_follow_wishes", Mock(return_value=(start.opened, Mock(), {})))
+    start.opened.loop = Mock(period_seconds=60.0, run_once=Mock(side_effect=[Mock(), unseen]))
+    assert start.rests_after(2) == [60.0, LONGEST_RETRY_SECONDS]
 
 
 def test_what_kubernetes_refuses_at_the_start_is_told_and_tried_ever_more_slowly(

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from loop_scene import SETTINGS, SPECS, scene
-from storm_operator import standalone_command
+from storm_operator import standalone, standalone_command
 from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.adapters.manager_lock import ManagerLock
 from storm_operator.adapters.nimbus.client import NimbusClient
@@ -445,6 +446,25 @@ def test_a_pass_that_fails_unforeseen_is_told_once_and_the_next_is_tried(tmp_pat
     assert shown == [words] * 2, "the page would else show the last pass as if it were of now"
     (told,) = said
     assert told.startswith("this pass failed, the next one is tried: ValueError: population = 0\nTraceback")
+
+
+@pytest.mark.parametrize(
+    ("fails_with", "seconds"),
+    [(None, 600.0), (NimbusUnreachable("away"), 10.0), (ValueError("population = 0"), 10.0)],
+    ids=["came through", "peer in the way", "unforeseen"],
+)
+def test_after_a_pass_that_failed_the_next_one_comes_soon_however_long_the_period(
+    fails_with: Exception | None, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spouts may be paused meanwhile."""
+    stop, played, told = Mock(is_set=Mock(side_effect=[False, True])), scene(), list[float]()
+    played.loop.period_seconds, played.observer.error = 600.0, fails_with
+    monkeypatch.setattr(standalone, "time", Mock(monotonic=lambda: 100.0, time=lambda: 1_800_000_000.0))
+    lifecycle = LifecycleManager(NothingRuns(lambda: None), None, lambda _: None)  # type: ignore[arg-type]
+    around = AroundPasses(ended=lambda _, failed, managed, to_next: told.append(to_next))
+    run_forever(TopologyFolder(tmp_path, lambda _: None), lifecycle, played.loop, stop, lambda _: None, around)
+    stop.wait.assert_called_once_with(seconds)
+    assert told == [seconds]
 
 
 DRAINED = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from storm_operator.core.clock_steps import is_younger
 from storm_operator.core.decide import in_excluded_window
@@ -17,7 +18,7 @@ from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.load_history import periods_seen
 from storm_operator.core.measurement_check import check_measurements
-from storm_operator.core.model import Component, ComponentKind, Demand, Executor, Topology
+from storm_operator.core.model import Component, ComponentKind, Demand, Executor, Topology, in_order
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
@@ -177,10 +178,15 @@ def _by_load(topology: Topology, component: Component, demand: Demand, ceiling_m
 
 
 def _fullest_of(executors: int, tasks: int, needs: Mapping[Executor, float]) -> float:
-    """What the fullest of so many executors would need: the hottest task, with so many others beside it as come."""
-    hottest = max(need / len(executor.tasks) for executor, need in needs.items())
-    beside = math.ceil(tasks / executors) - 1
-    return hottest + beside * math.fsum(needs.values()) / tasks
+    """What the fullest of so many executors would need: the hottest task, with so many others beside it as come.
+
+    Storm gives an executor tasks in a row: more where hot ones follow one another.
+    """
+    of_task = [needs[executor] / len(executor.tasks) for executor in in_order(needs) for _ in executor.tasks]
+    each = math.ceil(tasks / executors)
+    up_to = [0.0, *accumulate(of_task)]
+    in_a_row = max((last - first for first, last in zip(up_to, up_to[each:], strict=False)), default=up_to[-1])
+    return max(in_a_row, max(of_task) + (each - 1) * up_to[-1] / tasks)
 
 
 def _bounded(count: int, asked: ComponentParallelism) -> int:

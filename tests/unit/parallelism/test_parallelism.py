@@ -152,6 +152,14 @@ def test_fewer_executors_never_fill_the_one_of_a_hot_key() -> None:
     assert by_load(topology(8, tasks_per_executor=1), 600.0, *[50.0] * 7) == {}
 
 
+def test_fewer_executors_never_bring_two_hot_keys_together() -> None:
+    """It would be full at once, and the next passes give one more executor after the other until all is as it was."""
+    eight = topology(8, tasks_per_executor=1)
+    assert by_load(eight, 475.0, 475.0, *[4.0] * 6) == {}
+    assert by_load(eight, 475.0, *[4.0] * 6, 475.0) == {"count": 2}
+    assert by_load(topology(2, tasks_per_executor=4), 962.0, 16.0) == {"count": 3}
+
+
 def test_auto_needs_no_component_named_and_leaves_storms_own_alone() -> None:
     words = chain_topology("words", ("spout", 1), ("count", 4), (ACKER_COMPONENT, 4), ("__metrics", 4))
     kinds = tuple(

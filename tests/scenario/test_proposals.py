@@ -27,6 +27,7 @@ from storm_operator.core.settings import (
 )
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.wording import figure
 
 RECOMMEND = with_mode(Mode.RECOMMEND)
 COUNT_ON_S2 = sorted(e for e, place in SPREAD.items() if place == slot("s2:6701"))[0]
@@ -126,7 +127,7 @@ def test_plan_that_meets_all_conditions_is_applied_without_a_person() -> None:
 @pytest.mark.parametrize(
     ("conditions", "words"),
     [
-        (AutoApproval(minimum_gain_percent=99.0), "its gain of 80% is below the 99%"),
+        (AutoApproval(minimum_gain_percent=99.0), "its gain of 80.3% is below the 99%"),
         (AutoApproval(maximum_restarted_workers=0), "up to 0 need no approval"),
         (AutoApproval(maximum_payback_seconds=1.0), "pays back in 71 s; up to 1 s"),
     ],
@@ -182,7 +183,7 @@ def test_approved_plan_is_foretold_by_the_load_that_it_begins_with(
 def test_gain_of_a_plan_is_the_one_it_was_decided_by() -> None:
     plan = proposed(scene())
     assert plan.gain_percent is not None
-    assert f"tuple-ms/s ({-plan.gain_percent:+.0f}%)" in plan.reason
+    assert f"tuple-ms/s (-{figure(plan.gain_percent)}%)" in plan.reason
 
 
 def test_plan_that_needs_no_word_is_approved_automatically() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,10 @@ from storm_operator.console.views import DecisionView, ExecutorView, PassView, T
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.refusal import Refusal
-from storm_operator.core.wording import counted, figure, first_of
+from storm_operator.core.wording import counted, figure, first_of, whole_percent
 
 MOST_NAMED = 3
 LEAST_PER_SECOND = 1e-6
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +112,7 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
     own = [executor for executor in view.executors if executor.topology == topology.id]
     sentences = [*_figures(topology, own), *_cpu(topology, view, own)]
     if view.completeness < 1.0:
-        whole = math.floor(100 * view.completeness + ROUNDING)  # never up: where one is missing it is not 100%
-        sentences.append(f"Only {whole}% of all executors of the cluster have measurements.")
+        sentences.append(f"Only {whole_percent(view.completeness)}% of all executors of the cluster have measurements.")
     sentences += [f"{problem[:1].upper()}{problem[1:]}." for problem in view.problems[:MOST_NAMED]]
     if len(view.problems) > MOST_NAMED:
         sentences.append(f"{counted(len(view.problems) - MOST_NAMED, 'more problem')}.")

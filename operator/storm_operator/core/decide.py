@@ -211,7 +211,7 @@ def _gain_too_small(change: ProposedChange, minimum_percent: float) -> Hold | No
     return Hold(
         HoldReason.GAIN_TOO_SMALL,
         f"the proposal ({change.what_moves}) changes the cost {_cost_change(change)}; "
-        f"a fall of {minimum_percent:.0f}% or more is asked for",
+        f"a fall of {minimum_percent:g}% or more is asked for",
     )
 
 
@@ -280,6 +280,7 @@ def _reason(change: ProposedChange) -> str:
 
 
 def _cost_change(change: ProposedChange) -> str:
-    """E.g. `900 -> 300 tuple-ms/s (-67%)`."""
-    cost = change.running_cost
-    return f"{figure(cost)} -> {figure(cost - change.saved_cost)} tuple-ms/s ({-change.gain_percent:+.0f}%)"
+    """E.g. `900 -> 300 tuple-ms/s (-66.7%)`."""
+    cost, gain = change.running_cost, change.gain_percent
+    percent = f"{'-' if gain >= 0.0 else '+'}{figure(abs(gain))}%"
+    return f"{figure(cost)} -> {figure(cost - change.saved_cost)} tuple-ms/s ({percent})"

@@ -16,7 +16,7 @@ from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import first_of
+from storm_operator.core.wording import first_of, whole_percent
 
 UNTRUSTED = frozenset({HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE})
 
@@ -103,8 +103,8 @@ def _incomplete(
     names = [f"{executor.component} {executor.label} of {executor.topology_id}" for executor in sorted(unknown)]
     needed = settings.scheduling.minimum_completeness
     return (
-        f"{100 * known_share:.0f}% of executors have metrics, {100 * needed:.0f}% are "
-        f"needed; unknown: {first_of(names)}{_problems(snapshot)}"
+        f"{whole_percent(known_share)}% of executors have metrics, {100 * needed:g}% are needed; "
+        f"unknown: {first_of(names)}{_problems(snapshot)}"
     )
 
 

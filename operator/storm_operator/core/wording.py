@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+
+ROUNDING = 1e-9
+"""As much as sums and products of shares may be off."""
 
 NO_PLAN_YET = (
     "none since the operator started; one that waited for approval before that is proposed anew while it is worth it"
@@ -20,6 +24,11 @@ def figure(value: float | None) -> str:
     exact = Decimal(str(round(value, 3)))  # as the API has it, which the page puts into words
     with localcontext(HALVES_UP):
         return f"{exact:,.0f}" if abs(value) >= 100.0 else f"{exact:,.1f}".removesuffix(".0")
+
+
+def whole_percent(share: float) -> int:
+    """`share` (0 to 1) in per cent, never up: where one is missing it is not 100%."""
+    return math.floor(100.0 * share + ROUNDING)
 
 
 def counted(number: int, noun: str) -> str:

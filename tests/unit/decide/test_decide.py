@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 
 import pytest
@@ -39,6 +40,7 @@ from storm_operator.core.settings import (
     Trigger,
 )
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
+from storm_operator.core.wording import figure
 
 LINE = chain_topology("line", ("spout", 1), ("a", 2), ("b", 1))
 APART = placed(LINE, {"spout": "s1", "a": ["s2", "s3"], "b": "s1:6701"})
@@ -286,6 +288,14 @@ def test_a_small_gain_holds_with_its_figures() -> None:
     message = held(decision(minimum_gain_percent=99.9), HoldReason.GAIN_TOO_SMALL)
     assert "tuple-ms/s" in message
     assert "moves 2 executors, changes only the port of 1 executor" in message
+
+
+def test_a_gain_that_misses_the_minimum_by_little_does_not_read_as_if_it_met_it() -> None:
+    gain = planned(decision()).gain_percent
+    assert gain is not None
+    message = held(decision(minimum_gain_percent=math.floor(gain) + 0.95), HoldReason.GAIN_TOO_SMALL)
+    assert f"(-{figure(gain)}%)" in message
+    assert f"a fall of {math.floor(gain)}.95% or more is asked for" in message
 
 
 def test_a_loss_holds_whatever_the_minimum() -> None:

@@ -145,8 +145,18 @@ def test_what_is_unknown_is_told_by_share_and_name() -> None:
 
     five, six = (tuple(sorted((*WORDS.executors, *OTHERS.executors))[:count]) for count in (5, 6))
     named = ", ".join(f"{e.component} {e.label} of {e.topology_id}" for e in five)
-    assert unknown_of(*five) == f"38% of executors have metrics, 90% are needed; unknown: {named}"
+    assert unknown_of(*five) == f"37% of executors have metrics, 90% are needed; unknown: {named}"
     assert unknown_of(*six) == f"25% of executors have metrics, 90% are needed; unknown: {named} and 1 more"
+
+
+def test_share_of_what_is_known_is_never_rounded_up_to_what_is_needed() -> None:
+    """One of many that is missing would else read `100% of executors have metrics, 100% are needed`."""
+    many = chain_topology("words", ("spout", 1), ("split", 299))
+    seen = snapshot((many,), supervisors(1), placed(many, {"spout": "s1", "split": "s1"}), periods=PERIODS)
+    seen = replace(seen, completeness=Completeness(300, many.executors[-1:]))
+    held = check_measurements(seen, same_demand([many], 100), placement_settings([many]))
+    assert held is not None
+    assert held.message.startswith("99% of executors have metrics, 100% are needed; unknown: split")
 
 
 def test_of_many_problems_the_first_are_told_and_the_others_counted() -> None:

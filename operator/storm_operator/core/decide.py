@@ -192,15 +192,16 @@ def _cooling_down(
     change: ProposedChange, cool_down_seconds: float, memory: DecisionMemory, now_seconds: float
 ) -> Hold | None:
     """Twice as long for each plan that was rolled back: a target as good as a bad one is as bad, and there are many."""
-    changed_at = [memory.changed_at_seconds[t] for t in change.topology_ids if t in memory.changed_at_seconds]
     rolled_back = memory.rolled_back_lately(change.topology_ids, now_seconds)
     pause_seconds = cool_down_seconds * 2.0**rolled_back
-    if not changed_at or not is_younger(max(changed_at), pause_seconds, now_seconds):
+    known = [memory.changed_at_seconds[t] for t in change.topology_ids if t in memory.changed_at_seconds]
+    lately = [at for at in known if is_younger(at, pause_seconds, now_seconds)]
+    if not lately:
         return None
     why = f", since {counted(rolled_back, 'plan')} made things worse within a day" if rolled_back else ""
     return Hold(
         HoldReason.COOL_DOWN,
-        f"the last change is {now_seconds - max(changed_at):.0f} s old, the next may follow after "
+        f"the last change is {now_seconds - max(lately):.0f} s old, the next may follow after "
         f"{pause_seconds:.0f} s{why} (proposed: {change.what_moves})",
     )
 

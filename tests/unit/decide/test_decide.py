@@ -267,6 +267,34 @@ def test_cool_down() -> None:
     planned(decision(memory=set_back))
 
 
+def test_change_of_before_the_clock_was_set_back_hides_no_younger_one() -> None:
+    other = chain_topology("other", ("spout", 1), ("a", 1))
+    apart = placed(other, {"spout": "s2:6701", "a": "s3:6701"})
+    gathered = Assignment({**TOGETHER.slot_of, **placed(other, {"spout": "s1:6701", "a": "s1:6701"})})
+    both = snapshot(
+        [LINE, other],
+        supervisors(3),
+        APART | apart,
+        rates=even_traffic(LINE, 1000) | even_traffic(other, 1000),
+        periods=PERIODS,
+    )
+    changed_at = {"line": NOW_SECONDS + 3600.0, "other": NOW_SECONDS - 20.0}
+
+    def decided(**scheduling: float) -> Decision:
+        return decide(
+            both,
+            same_demand([LINE, other], 100),
+            gathered,
+            placement_settings([LINE, other], scheduling=SchedulingSettings(minimum_periods=1, **scheduling)),  # type: ignore[arg-type]
+            DecisionMemory(changed_at_seconds=changed_at),
+            now_seconds=NOW_SECONDS,
+            plan_id="p-1",
+        )
+
+    assert "the last change is 20 s old" in held(decided(), HoldReason.COOL_DOWN)
+    planned(decided(cool_down_seconds=20.0))
+
+
 def test_cool_down_doubles_with_each_plan_of_the_topology_that_was_rolled_back_within_a_day() -> None:
     """Where many targets are as good as each other, the next is another one, and as bad as those before."""
     memory = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 100.0})

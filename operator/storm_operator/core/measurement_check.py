@@ -16,7 +16,7 @@ from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import first_of, whole_percent
+from storm_operator.core.wording import figure, first_of, whole_percent
 
 UNTRUSTED = frozenset({HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE})
 
@@ -35,7 +35,7 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
     if age_seconds > scheduling.maximum_age_seconds:
         return Hold(
             HoldReason.METRICS_STALE,
-            f"metrics are {age_seconds:.0f} s old, at most {scheduling.maximum_age_seconds:.0f} s are "
+            f"metrics are {figure(age_seconds)} s old, at most {scheduling.maximum_age_seconds:g} s are "
             f"allowed{_problems(snapshot)}",
         )
     return None

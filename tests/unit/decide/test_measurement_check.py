@@ -159,6 +159,12 @@ def test_share_of_what_is_known_is_never_rounded_up_to_what_is_needed() -> None:
     assert held.message.startswith("99% of executors have metrics, 100% are needed; unknown: split")
 
 
+def test_age_is_never_rounded_down_to_what_is_allowed() -> None:
+    held = check_measurements(picture(Completeness(8, age_seconds=15.3)), DEMAND, placement_settings([WORDS]))
+    assert held is not None
+    assert held.message.startswith("metrics are 15.3 s old, at most 15 s are allowed")
+
+
 def test_of_many_problems_the_first_are_told_and_the_others_counted() -> None:
     """All of them, as of a large cluster whose agents are silent, would be more than a status can hold."""
     problems = tuple(f"the agent of s{n} did not answer" for n in range(400))

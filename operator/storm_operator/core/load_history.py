@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from storm_operator.core.model import Executor, ExecutorLoad, Topology
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
 
+ROUNDING = 1e-9
 KEPT_PERIODS = 60
 """As many as `spec.scheduling.historyPeriods` may ask for."""
 
@@ -36,7 +37,7 @@ def load_period(
     components = {}
     for topology in topologies:
         measured = sum(executor in loads for executor in topology.executors)
-        if not measured or measured < least_shares.get(topology.id, 1.0) * len(topology.executors):
+        if not measured or measured < executors_needed(least_shares.get(topology.id, 1.0), len(topology.executors)):
             continue
         for component in topology.components:
             all_of_it = topology.executors_of(component.name)
@@ -46,6 +47,12 @@ def load_period(
     if not components:
         return None
     return LoadPeriod(ended_at_seconds, period_seconds, components, supervisor_cpu_millicores)
+
+
+def executors_needed(least_share: float, executors: int) -> int:
+    """How many of `executors` must be measured, where `least_share` of them must: 0.55 of 100 is 55, and not 56 because
+    their product is a little more than that."""
+    return math.ceil(least_share * executors - ROUNDING)
 
 
 def with_period(history: Sequence[LoadPeriod], period: LoadPeriod | None) -> tuple[LoadPeriod, ...]:

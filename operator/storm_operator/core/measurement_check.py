@@ -13,6 +13,7 @@ from dataclasses import replace
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.demand import executors_without_demand
 from storm_operator.core.groups import Group
+from storm_operator.core.load_history import executors_needed
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -28,9 +29,9 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
         return _unmeasured(snapshot, settings)
     running = _running(snapshot, settings)
     unknown = running & {*executors_without_demand(snapshot, demand), *snapshot.completeness.missing_executors}
-    known_share = 1.0 - len(unknown) / max(len(running), 1)
-    if known_share < scheduling.minimum_completeness:
-        return Hold(HoldReason.METRICS_INCOMPLETE, _incomplete(snapshot, unknown, known_share, settings))
+    known = len(running) - len(unknown)
+    if known < executors_needed(scheduling.minimum_completeness, len(running)):
+        return Hold(HoldReason.METRICS_INCOMPLETE, _incomplete(snapshot, unknown, known / len(running), settings))
     age_seconds = snapshot.completeness.age_of(settings.movable)
     if age_seconds > scheduling.maximum_age_seconds:
         return Hold(

@@ -149,6 +149,19 @@ def test_what_is_unknown_is_told_by_share_and_name() -> None:
     assert unknown_of(*six) == f"25% of executors have metrics, 90% are needed; unknown: {named} and 1 more"
 
 
+def test_as_many_as_are_needed_are_enough() -> None:
+    many = chain_topology("words", ("spout", 1), ("split", 99))
+    seen = snapshot((many,), supervisors(1), placed(many, {"spout": "s1", "split": "s1"}), periods=PERIODS)
+    seen = replace(seen, completeness=Completeness(100, many.executors[:7]))
+
+    def held(share: float) -> Hold | None:
+        settings = placement_settings([many], scheduling=SchedulingSettings(minimum_completeness=share))
+        return check_measurements(seen, same_demand([many], 100), settings)
+
+    assert held(0.93) is None
+    assert held(0.94) is not None
+
+
 def test_share_of_what_is_known_is_never_rounded_up_to_what_is_needed() -> None:
     """One of many that is missing would else read `100% of executors have metrics, 100% are needed`."""
     many = chain_topology("words", ("spout", 1), ("split", 299))

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from builders import component_load, history, snapshot, supervisors
+from builders import chain_topology, component_load, history, snapshot, supervisors
 from storm_operator.adapters.resource_schema import topology_schema
-from storm_operator.core.load_history import KEPT_PERIODS, periods_seen, with_period
+from storm_operator.core.load_history import KEPT_PERIODS, executors_needed, load_period, periods_seen, with_period
+from storm_operator.core.model import ExecutorLoad
 from storm_operator.core.placement.aniello_online import PARAMETERS
 from storm_operator.core.placement.triggers import seconds_at_bound
 from storm_operator.core.snapshot import LoadPeriod
@@ -27,6 +28,20 @@ def kept(period_seconds: float, passes: int = 1000) -> tuple[LoadPeriod, ...]:
 @pytest.mark.parametrize(("period_seconds", "periods"), [(1.0, 600), (7.0, 86), (10.0, 60), (60.0, 60)])
 def test_the_last_sixty_periods_are_kept_and_all_of_the_last_ten_minutes(period_seconds: float, periods: int) -> None:
     assert len(kept(period_seconds)) == periods
+
+
+@pytest.mark.parametrize("percent", range(1, 101))
+def test_a_share_of_executors_that_is_met_exactly_is_met(percent: int) -> None:
+    """As numbers have it, 0.55 * 100 is more than 55."""
+    assert executors_needed(percent / 100, 100) == percent
+    assert executors_needed(percent / 100, 200) == 2 * percent
+
+
+def test_a_period_counts_in_which_just_as_many_were_measured_as_must_be() -> None:
+    many = chain_topology("words", ("spout", 1), ("split", 99))
+    loads = dict.fromkeys(many.executors[:55], ExecutorLoad(100.0, 300.0, 300.0, 300.0, 0.0, 0.0))
+    assert load_period([many], loads, {}, NOW, 10.0, {many.id: 0.55}) is not None
+    assert load_period([many], loads, {}, NOW, 10.0, {many.id: 0.56}) is None
 
 
 @pytest.mark.parametrize("setting", ["historyPeriods", "minimumPeriods"])

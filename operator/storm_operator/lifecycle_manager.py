@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
@@ -102,7 +103,8 @@ class LifecycleManager:
 
     def not_as_described(self) -> tuple[Refusal, ...]:
         """Why topologies do not run (yet) as StormTopologies say, or are suspended, as of the last step."""
-        words = {name: _why_not_as_described(known) for name, known in sorted(dict(self.progress).items())}
+        retries, known = dict(self.retries), sorted(dict(self.progress).items())
+        words = {name: _why_not_as_described(progress, retries.get(name)) for name, progress in known}
         return tuple(Refusal(f"{name}: {why}", name) for name, why in words.items() if why)
 
     def remember(self, name: str, known: Progress, suspended: bool) -> None:
@@ -162,7 +164,7 @@ class LifecycleManager:
         self.retries[name] = put_off(self.retries.get(name), identity, now_seconds)
         pause = self.retries[name].pause_seconds
         self.progress[name] = Progress(Stage.FAILED, str(error), topology_id)
-        self._say_once(name, f"{name}: {error} (next try in {pause:.0f} s, or when its file or jar changes)")
+        self._say_once(name, f"{name}: {error} (next try in {pause:.0f} s, or when its definition or jar changes)")
 
     def _carry_out(self, wanted_spec: TopologySpec, action: Action | None, running: RunningTopology | None) -> None:
         name, wait_seconds = wanted_spec.name, wanted_spec.kill_wait_seconds
@@ -234,9 +236,12 @@ class LifecycleManager:
             self.say(sentence)
 
 
-def _why_not_as_described(progress: Progress) -> str:
+def _why_not_as_described(progress: Progress, retry: Retry | None) -> str:
     """Empty where it runs, and nothing is left to be done."""
     match progress.stage:
+        case Stage.FAILED if retry is not None:
+            next_try = datetime.fromtimestamp(retry.not_before_seconds, UTC)
+            return f"tried again at {next_try:%H:%M:%S} UTC, or when its definition or jar changes: {progress.message}"
         case Stage.FAILED | Stage.WAITING | Stage.RUNNING:
             return progress.message
         case Stage.SUBMITTING:

@@ -8,6 +8,8 @@ from typing import Any
 
 from storm_operator.adapters.resource_schema import InvalidResource
 
+ASKED_ON_THE_PAGE = "say scheduling.mode Recommend: plans then wait for a yes on the page (standalone --page-approval)"
+
 
 @dataclass(frozen=True, slots=True)
 class KubernetesOnly:
@@ -32,8 +34,8 @@ FIELDS = (
     KubernetesOnly("learnedProfile", "give standalone --profile FILE"),
     KubernetesOnly("supervisors", "here the number of supervisors is yours to choose"),
     KubernetesOnly("rebalanceHistoryLimit", "here plans are said on the terminal and not kept"),
-    KubernetesOnly("scheduling.approval.autoApproveWhen", "say scheduling.mode Recommend to see plans, not applied"),
-    KubernetesOnly("scheduling.approval.mode", "say scheduling.mode Recommend to see plans, not applied", "Manual"),
+    KubernetesOnly("scheduling.approval.autoApproveWhen", ASKED_ON_THE_PAGE),
+    KubernetesOnly("scheduling.approval.mode", ASKED_ON_THE_PAGE, "Manual"),
     KubernetesOnly("deletionPolicy", "here a topology whose file goes is left running", "Kill"),
     KubernetesOnly("resources.enforcement", "say None or Executor", "Pod"),
 )

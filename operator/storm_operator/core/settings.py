@@ -15,8 +15,8 @@ class Mode(StrEnum):
     """What the operator may do for a topology."""
 
     OBSERVE = "Observe"  # measure only
-    RECOMMEND = "Recommend"  # make plans, never apply them
-    ENFORCE = "Enforce"  # make plans and apply them
+    RECOMMEND = "Recommend"  # make plans, apply those that a person approves
+    ENFORCE = "Enforce"  # make plans and apply them, as approval allows
 
 
 class Separation(StrEnum):

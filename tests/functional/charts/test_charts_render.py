@@ -266,6 +266,7 @@ def _pod_templates(rendered: Rendered) -> dict[str, object]:
         ),
         ("storm", ("agent.enforceExecutors=true",), ("pod-security.kubernetes.io/enforce=privileged",)),
         ("storm-operator", (), ("watches all namespaces", "at storm-nimbus.streams:6627", "test storm")),
+        ("storm-operator", (), ("Recommend makes plans and applies those alone that you approve",)),
         ("storm-operator", ("nimbus=",), ("must name its spec.nimbus",)),
         ("storm-operator", ("watchNamespaces={one,two}",), ("watches the namespaces one, two",)),
     ],

@@ -217,7 +217,8 @@ def test_a_text_that_is_written_wrong_is_answered_in_words() -> None:
         ({"adopt": {}, "resources": {"enforcement": "Pod"}}, "spec.resources.enforcement is 'Pod', which needs"),
         (
             {"adopt": {}, "scheduling": {"approval": {"mode": "Manual"}}},
-            "spec.scheduling.approval.mode is 'Manual', which needs Kubernetes; say scheduling.mode Recommend",
+            "spec.scheduling.approval.mode is 'Manual', which needs Kubernetes; say scheduling.mode Recommend: plans"
+            " then wait for a yes on the page (standalone --page-approval)",
         ),
         (
             {"adopt": {}, "scheduling": {"approval": {"autoApproveWhen": {"minimumGainPercent": 1}}}},

@@ -269,6 +269,11 @@ def _pod_templates(rendered: Rendered) -> dict[str, object]:
         ("storm-operator", (), ("Recommend makes plans and applies those alone that you approve",)),
         ("storm-operator", ("nimbus=",), ("must name its spec.nimbus",)),
         ("storm-operator", ("watchNamespaces={one,two}",), ("watches the namespaces one, two",)),
+        (
+            "storm-operator",
+            ("watchNamespaces={one,two}",),
+            ("kubectl apply --namespace one --filename ", "kubectl get stormtopologies --namespace one --watch"),
+        ),
     ],
 )
 def test_notes_tell_the_next_command(

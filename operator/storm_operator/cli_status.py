@@ -31,7 +31,7 @@ class Output(StrEnum):
 
 
 Url = Annotated[str, typer.Option(envvar="STORM_OPERATOR_URL", help="Where the operator serves its page.")]
-Cluster = Annotated[str | None, typer.Option(help="Storm cluster (its Nimbus); needed only where there are several.")]
+Cluster = Annotated[str | None, typer.Option(help="Only this Storm cluster (its Nimbus); else all.")]
 Form = Annotated[Output, typer.Option("--output", "-o", help="Tables for people, JSON for programs.")]
 
 

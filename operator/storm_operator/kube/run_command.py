@@ -67,7 +67,7 @@ def run(
             envvar=env("SUBMISSION_POD"),
             metavar="JSON",
             help="More of those Jobs' pods: resources, nodeSelector, tolerations, imagePullSecrets, as Kubernetes has "
-            "them.",
+            "them; and deadlineSeconds of the Jobs.",
         ),
     ] = "{}",
     agent_port: Annotated[

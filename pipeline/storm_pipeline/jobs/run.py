@@ -52,7 +52,8 @@ def run(
 ) -> None:
     """Several jobs in one Spark session: most of what a job costs on little data is to start and warm up Spark.
 
-    All options are read before the first job starts. The first job that fails ends the run; another run goes on there.
+    All options are read before the first job starts. The first job that fails ends the run; what those
+    before it have made stays: run the ones that are left.
     """
     console = job_console()
     settings = settings_of(master, heap, off_heap, conf)

@@ -16,8 +16,8 @@ class NoHistory(Exception):
 class HistoryRecorder(Listener, Protocol):
     """A listener that keeps what it hears."""
 
-    def close(self) -> None:
-        """Write and publish what is left."""
+    def close(self, patience_seconds: float = 30.0) -> None:
+        """Write and publish what is left; gives up, and says so, where all of that takes `patience_seconds`."""
 
 
 MOST_DAYS = 36_500.0

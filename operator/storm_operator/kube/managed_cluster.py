@@ -42,6 +42,10 @@ FOLLOW_UP_SECONDS = 2.0
 ZOOKEEPER_PATIENCE_SECONDS = 120.0
 """While ZooKeeper does not answer Nimbus is asked so often where it is by now."""
 
+HISTORY_END_SECONDS = 5.0
+"""For the rest of the history, of the time in which a loop must end (`END_SECONDS`): the next recorder publishes what
+this one could not, and a Lease that is not given back holds up everybody."""
+
 
 @dataclass(slots=True)
 class ManagedCluster:
@@ -286,7 +290,7 @@ class ManagedCluster:
             self.assembly.close()
             self.assembly = None
         if self.recorder is not None:
-            self.recorder.close()
+            self.recorder.close(HISTORY_END_SECONDS)
             self.recorder = None
         self.lifecycle = None
 

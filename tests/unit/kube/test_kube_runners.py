@@ -11,9 +11,13 @@ from unittest.mock import Mock
 import pytest
 
 from kube_builders import NIMBUS, registry_of, topology_body
+from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.kube import runners as module
+from storm_operator.kube.connecting import RunnerSettings
+from storm_operator.kube.managed_cluster import ManagedCluster
 from storm_operator.kube.runner import ClusterRunner
 from storm_operator.kube.runners import END_SECONDS, IDLE_LIMIT_SECONDS, PAUSED_END_SECONDS, Runners
+from storm_operator.kube.submission import JobSettings
 
 OTHER = "other.storm:6627"
 PATIENCE_SECONDS = 30.0
@@ -206,6 +210,21 @@ def test_loops_that_do_not_end_have_one_deadline_together(
     assert scene.runners.paused() == paused
     assert all(one.stop.is_set() for one in scene.runners.running.values())
     scene.runners.running.clear()
+
+
+def test_history_that_cannot_be_written_is_given_up_while_loops_have_time_to_end() -> None:
+    """Else the process would be ended in the middle of it, and its Lease not given back."""
+    patience: list[float] = []
+
+    def close(patience_seconds: float = 30.0) -> None:
+        patience.append(patience_seconds)
+
+    kube, recorder = cast("KubeClients", Mock()), Mock(close=close)
+    settings = RunnerSettings(JobSettings("storm"), 9464)
+    cluster = ManagedCluster(NIMBUS, registry_of(topology_body()), kube, settings, Mock(), set(), recorder=recorder)
+    ClusterRunner(cluster).close()
+    assert len(patience) == 1
+    assert patience[0] < END_SECONDS
 
 
 def test_no_loop_begins_once_they_are_to_end(scene: Scene) -> None:

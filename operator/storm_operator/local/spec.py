@@ -29,7 +29,7 @@ class LocalClusterError(Exception):
 def check_name(name: str) -> None:
     """Of another name there can be no cluster; and what is swept by it might be everything (empty) or more (`..`)."""
     if not NAME.fullmatch(name):
-        raise LocalClusterError(f"name: {name!r} must be 1 to 12 characters: a letter, then letters, digits, dashes")
+        raise LocalClusterError(f"name: {name!r} must be 1 to 12 small letters, digits, dashes, a letter first")
 
 
 @dataclass(frozen=True, slots=True)

@@ -452,5 +452,6 @@ def test_name_that_no_cluster_can_have_sweeps_nothing(command: str, name: str, s
     """The cgroups of an empty name are those of all clusters, and those of `..` are the whole machine's."""
     done = CliRunner().invoke(app, [command, "--name", name])
     assert done.exit_code == 1
-    assert f"name: {name!r} must be 1 to 12 characters" in " ".join(done.output.split())
+    said = " ".join(done.output.split())
+    assert f"name: {name!r} must be 1 to 12 small letters, digits, dashes, a letter first" in said
     assert swept == []

@@ -23,9 +23,12 @@ def java_version() -> "int | None":
 
 
 def has_fetched_maven() -> bool:
-    """Whether ./mvnw keeps one."""
+    """Whether ./mvnw keeps the one that it runs."""
+    version = re.findall(
+        r"^version=(.*)$", Path(__file__).resolve().parents[1].joinpath("mvnw").read_text(), re.MULTILINE
+    )
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return any(cache.glob("storm-operator/apache-maven-*/bin/mvn"))
+    return (cache / "storm-operator" / f"apache-maven-{version[0]}" / "bin" / "mvn").exists()
 
 
 def missing_of_python() -> "list[str]":

@@ -15,6 +15,7 @@ from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.agent_enforcement import AgentEnforcement
+from storm_operator.core.backoff import LONGEST_PASS_RETRY_SECONDS
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.groups import (
@@ -215,6 +216,12 @@ class ControlLoop:
         """Ids of the topologies of a plan whose way into force was cut short: their spouts may be paused."""
         record = self.plans.interrupted
         return record.plan.topology_ids if record is not None else ()
+
+    @property
+    def seconds_to_next(self) -> float:
+        """From the beginning of a pass that came through to that of the next: a period. Spouts that are paused for a
+        plan whose way into force was cut short, as by somebody's rebalance, wait no longer than after a failure."""
+        return min(self.period_seconds, LONGEST_PASS_RETRY_SECONDS) if self.being_moved else self.period_seconds
 
     @property
     def paused(self) -> tuple[str, ...]:

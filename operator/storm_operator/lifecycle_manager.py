@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -74,6 +75,7 @@ class Progress:
 
 NEVER_SUBMITTED = Progress(Stage.SUSPENDED, "suspended before it was submitted")
 SUBMITTED = Progress(Stage.SUBMITTING, "submitted: it runs from the next pass on")
+TRIED_EARLIER = "its definition or jar changes"
 BEING_WITHDRAWN = Progress(Stage.SUSPENDED, "suspended while it was submitted: that is being ended")
 
 
@@ -100,6 +102,11 @@ class LifecycleManager:
     def is_under_way(self) -> bool:
         """Whether any topology gets into Storm, or waits for its old one to end, as of the last step."""
         return any(map(_is_under_way, self.progress.values()))
+
+    @property
+    def next_try_at_seconds(self) -> float:
+        """When the first of what failed may be tried again, since 1970; infinity where nothing did."""
+        return min((retry.not_before_seconds for retry in self.retries.values()), default=math.inf)
 
     def not_as_described(self) -> tuple[Refusal, ...]:
         """Why topologies do not run (yet) as StormTopologies say, or are suspended, as of the last step."""
@@ -164,7 +171,7 @@ class LifecycleManager:
         self.retries[name] = put_off(self.retries.get(name), identity, now_seconds)
         pause = self.retries[name].pause_seconds
         self.progress[name] = Progress(Stage.FAILED, str(error), topology_id)
-        self._say_once(name, f"{name}: {error} (next try in {pause:.0f} s, or when its definition or jar changes)")
+        self._say_once(name, f"{name}: {error} (next try in {pause:.0f} s or more, or when {TRIED_EARLIER})")
 
     def _carry_out(self, wanted_spec: TopologySpec, action: Action | None, running: RunningTopology | None) -> None:
         name, wait_seconds = wanted_spec.name, wanted_spec.kill_wait_seconds
@@ -241,7 +248,7 @@ def _why_not_as_described(progress: Progress, retry: Retry | None) -> str:
     match progress.stage:
         case Stage.FAILED if retry is not None:
             next_try = datetime.fromtimestamp(retry.not_before_seconds, UTC)
-            return f"tried again at {next_try:%H:%M:%S} UTC, or when its definition or jar changes: {progress.message}"
+            return f"tried again from {next_try:%H:%M:%S} UTC on, or when {TRIED_EARLIER}: {progress.message}"
         case Stage.FAILED | Stage.WAITING | Stage.RUNNING:
             return progress.message
         case Stage.SUBMITTING:

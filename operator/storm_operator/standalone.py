@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.manager_lock import ManagedByAnother
 from storm_operator.control_loop import ControlLoop, PassReport
+from storm_operator.core.backoff import LONGEST_PASS_RETRY_SECONDS
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.paused_spouts import resume_before_the_end
@@ -20,9 +21,6 @@ from storm_operator.topology_folder import TopologyFolder
 
 FIRST_TRIES_SECONDS = 2.0
 """So often a cluster that does not answer yet is asked, however long the period."""
-
-LONGEST_RETRY_SECONDS = 10.0
-"""After a pass that failed the next one comes so soon, however long the period: spouts may be paused meanwhile."""
 
 Say = Callable[[str], None]
 
@@ -176,17 +174,17 @@ def _run_passes(
             obstacle.tell(words, f"this pass failed, the next one is tried: {words}\n{traceback.format_exc()}")
             with suppress(Exception):  # it may be the telling that failed
                 around.unseen(f"the operator failed ({words}); its terminal says where; please report it")
-        next_in_seconds = _seconds_to_next(loop.period_seconds, begun=begun, failed=failed)
+        next_in_seconds = _seconds_to_next(loop, begun=begun, failed=failed)
         around.ended(time.monotonic() - started, failed, len(specs), next_in_seconds)
         stop.wait(max(0.0, next_in_seconds - (time.monotonic() - started)))
     return begun
 
 
-def _seconds_to_next(period_seconds: float, *, begun: bool, failed: bool) -> float:
+def _seconds_to_next(loop: ControlLoop, *, begun: bool, failed: bool) -> float:
     """From the beginning of a pass to that of the next."""
     if not failed:
-        return period_seconds
-    return min(period_seconds, LONGEST_RETRY_SECONDS if begun else FIRST_TRIES_SECONDS)
+        return loop.seconds_to_next
+    return min(loop.period_seconds, LONGEST_PASS_RETRY_SECONDS if begun else FIRST_TRIES_SECONDS)
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ def read_told_specs(source: Path, nimbus: Collection[str], say: Callable[[str], 
         try:
             spec = parse_topology(document, base_folder=path.parent)
         except InvalidResource as error:
-            raise InvalidResource(f"{path}: {error}") from error
+            raise InvalidResource(f"{path}: {error.in_one_sentence}") from error
         if not _is_of(nimbus, spec, document):
             say(f"{path}: {spec.name} is left out: spec.nimbus is {spec.nimbus}, not {', '.join(nimbus)}")
         elif spec.name in specs:
@@ -41,7 +41,7 @@ def _topologies(source: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
         try:
             documents = read_documents(path)
         except InvalidResource as error:
-            raise InvalidResource(f"{path}: {error}") from error
+            raise InvalidResource(f"{path}: {error.in_one_sentence}") from error
         for document in documents:
             if isinstance(document, dict) and document.get("kind") == KIND:
                 yield path, document

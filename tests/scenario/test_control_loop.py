@@ -15,6 +15,7 @@ from fake_cluster import Killed
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, FakeObserver, Scene, last_state, scene, with_mode
 from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, TopologyNotAlive, ZooKeeperUnreachable
 from storm_operator.apply import Applier
+from storm_operator.core.backoff import LONGEST_PASS_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, PlanState
@@ -803,18 +804,21 @@ def test_drained_topology_that_somebody_rebalances_is_resumed_once_that_is_over(
         return True
 
     played.cluster.tell_supervisors = somebody_rebalances  # type: ignore[method-assign]
+    played.loop.period_seconds = 600.0
     for _ in range(3):  # as with the wait of half a minute that `storm rebalance` has where nothing is said
         decision = played.run(drained)
         assert last_state(played) is PlanState.APPLYING
         assert isinstance(decision, Hold)
         assert decision.reason is HoldReason.APPLYING
         assert "words is being rebalanced" in decision.message
+        assert played.loop.seconds_to_next == LONGEST_PASS_RETRY_SECONDS, "however long the period: spouts are paused"
         assert played.audience.reports[-1].snapshot is not None, "the others' limits and figures go on"
     played.cluster.rebalancing.clear()
     played.cluster.tell_supervisors = lambda supervisor_ids: True  # type: ignore[method-assign]
     played.run(drained)
     assert last_state(played) is PlanState.SETTLING
     assert not played.cluster.inactive
+    assert played.loop.seconds_to_next == 600.0
 
 
 def test_plan_that_was_finished_after_an_interruption_teaches_nothing_about_restarts() -> None:

@@ -129,7 +129,7 @@ def test_plan_that_meets_all_conditions_is_applied_without_a_person() -> None:
     [
         (AutoApproval(minimum_gain_percent=99.0), "its gain of 80.3% is below the 99%"),
         (AutoApproval(maximum_restarted_workers=0), "up to 0 need no approval"),
-        (AutoApproval(maximum_payback_seconds=1.0), "pays back in 71 s; up to 1 s"),
+        (AutoApproval(maximum_payback_seconds=1.0), "pays back in 70.9 s; up to 1 s"),
     ],
 )
 def test_plan_that_misses_a_condition_waits_and_says_which(conditions: AutoApproval, words: str) -> None:

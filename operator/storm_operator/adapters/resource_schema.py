@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -32,6 +32,7 @@ TYPE_NAMES = {
 }
 
 MOST_TOLD = 5
+TOO_DEEP = "the document is nested too deeply"
 
 
 class InvalidResource(ValueError):
@@ -91,7 +92,7 @@ def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None
     And for a number that JSON does not have, and so no API server lets pass: no bound of a schema stops NaN.
     """
     _check_finite(document)
-    problems = [one for one in SchemaValidator(schema).iter_errors(document) if not _is_told_by_its_type(one)]
+    problems = _each_told_once(list(SchemaValidator(schema).iter_errors(document)))
     worst = best_match(problems)
     if worst is not None:
         first = _sentence(_misspelt(worst, problems) or worst)
@@ -114,15 +115,25 @@ def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
     }
 
 
-def of_known_fields(value: Any, schema: Mapping[str, Any]) -> Any:
-    """A copy of `value` without the fields that the closed `schema` does not know, as an API server would prune it."""
+def of_known_fields(document: Any, schema: Mapping[str, Any]) -> Any:
+    """A copy of `document` without the fields that the closed `schema` does not know, as an API server would prune it.
+
+    Raises `InvalidResource`.
+    """
+    try:
+        return _pruned(document, schema)
+    except RecursionError:
+        raise InvalidResource(TOO_DEEP) from None
+
+
+def _pruned(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
-        return [of_known_fields(item, schema.get("items", {})) for item in value]
+        return [_pruned(item, schema.get("items", {})) for item in value]
     if not isinstance(value, dict):
         return value
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
     return {
-        name: of_known_fields(item, properties.get(name, others if isinstance(others, dict) else {}))
+        name: _pruned(item, properties.get(name, others if isinstance(others, dict) else {}))
         for name, item in value.items()
         if name in properties or others is not False
     }
@@ -138,7 +149,7 @@ def _check_finite(document: Mapping[str, Any]) -> None:
     try:
         strange = next(_not_finite(document, ()), None)
     except RecursionError:
-        raise InvalidResource("the document is nested too deeply") from None
+        raise InvalidResource(TOO_DEEP) from None
     if strange is not None:
         path, value = strange
         raise InvalidResource(f"{path_text(path)} is {number_in_words(value)}: a finite number is right")
@@ -174,9 +185,16 @@ def value_in_words(value: object) -> str:
     return "left empty" if value is None else short_repr(value)
 
 
-def _is_told_by_its_type(problem: ValidationError) -> bool:
-    """Nothing is of no type, and so it is none of the values that are right: that it is left empty says both."""
-    return problem.validator == "enum" and problem.instance is None
+def _each_told_once(problems: Sequence[ValidationError]) -> list[ValidationError]:
+    """What is of another type is none of the values that are right, either: these say it all, but of what is left empty
+    its type does."""
+    listed = {tuple(one.absolute_path) for one in problems if one.validator == "enum" and one.instance is not None}
+    return [
+        one
+        for one in problems
+        if not (one.validator == "enum" and one.instance is None)
+        and not (one.validator == "type" and tuple(one.absolute_path) in listed)
+    ]
 
 
 def _misspelt(problem: ValidationError, problems: Iterable[ValidationError]) -> ValidationError | None:

@@ -9,7 +9,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-SIGNIFICANT_DIGITS = 6
+from storm_operator.core.wording import as_told
+
 COMPRESSION_LEVEL = 5
 
 
@@ -50,4 +51,4 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 def _rounded(value: float) -> float | None:
     if value != value or value in (float("inf"), float("-inf")):
         return None
-    return round(value, 3) if abs(value) >= 1.0 else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+    return as_told(value)

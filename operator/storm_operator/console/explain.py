@@ -101,8 +101,8 @@ def _headline(topology_id: str, decision: DecisionView | None, refused: Sequence
     if decision is None:
         is_any_unread = any(not one.topology for one in refused)
         nobodys = f"no StormTopology{' that can be read' if is_any_unread else ''} names it"
-        why = next((one.sentence for one in refused if one.topology and one.concerns(topology_id)), nobodys)
-        return f"Not managed, so nothing is decided about it: {why}."
+        known = _why_nobody_manages(topology_id, refused)
+        return f"Not managed, so nothing is decided about it: {nobodys if known is None else known.sentence}."
     if decision.kind == "hold":
         return f"Hold ({decision.reason}): {decision.message}."
     return f"Plan {decision.plan_id}: {decision.message}."
@@ -272,9 +272,14 @@ def _change(decision: DecisionView | None) -> tuple[str, ...]:
 
 
 def _refused(topology_id: str, decision: DecisionView | None, refused: Sequence[Refusal]) -> tuple[str, ...]:
-    """Of what may be of any topology only where nothing else describes this one."""
-    own = (one for one in refused if one.concerns(topology_id) and (one.topology or decision is None))
-    return tuple(f"{one.sentence}." for one in own)
+    """Of what may be of any topology only where nothing else describes this one; not what the headline says."""
+    own = [one for one in refused if one.concerns(topology_id) and (one.topology or decision is None)]
+    told = None if decision is not None else _why_nobody_manages(topology_id, own)
+    return tuple(f"{one.sentence}." for one in own if one is not told)
+
+
+def _why_nobody_manages(topology_id: str, refused: Sequence[Refusal]) -> Refusal | None:
+    return next((one for one in refused if one.topology and one.concerns(topology_id)), None)
 
 
 def _number_of_executors(topology: TopologyView, held: HeldResize | None) -> tuple[str, ...]:

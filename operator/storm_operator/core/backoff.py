@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 FIRST_RETRY_SECONDS = 10.0
 SLOWEST_RETRY_SECONDS = 300.0
+LONGEST_PASS_RETRY_SECONDS = 10.0
+"""A pass that failed, or that left a plan half done, is followed by the next so soon, however long the period."""
 
 
 @dataclass(frozen=True, slots=True)

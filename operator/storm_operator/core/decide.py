@@ -23,7 +23,7 @@ from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.shortage import Shortage, find_shortage
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import counted, figure
+from storm_operator.core.wording import counted, figure, figure_beside
 
 __all__ = ["DecisionMemory", "assignment_hash", "decide", "in_excluded_window"]
 
@@ -211,7 +211,7 @@ def _gain_too_small(change: ProposedChange, minimum_percent: float) -> Hold | No
         return None
     return Hold(
         HoldReason.GAIN_TOO_SMALL,
-        f"the proposal ({change.what_moves}) changes the cost {_cost_change(change)}; "
+        f"the proposal ({change.what_moves}) changes the cost {_cost_change(change, minimum_percent)}; "
         f"a fall of {minimum_percent:g}% or more is asked for",
     )
 
@@ -221,8 +221,8 @@ def _payback_too_long(change: ProposedChange, maximum_seconds: float) -> Hold | 
         return None
     return Hold(
         HoldReason.PAYBACK_TOO_LONG,
-        f"the proposal ({change.what_moves}) pays its restarts back in {change.payback_seconds:.0f} s, "
-        f"at most {maximum_seconds:.0f} s are allowed",
+        f"the proposal ({change.what_moves}) pays its restarts back in "
+        f"{figure_beside(change.payback_seconds, maximum_seconds)} s, at most {figure(maximum_seconds)} s are allowed",
     )
 
 
@@ -280,8 +280,8 @@ def _reason(change: ProposedChange) -> str:
     return "; ".join(parts)
 
 
-def _cost_change(change: ProposedChange) -> str:
-    """E.g. `900 -> 300 tuple-ms/s (-66.7%)`."""
+def _cost_change(change: ProposedChange, asked_for_percent: float = 0.0) -> str:
+    """E.g. `900 -> 300 tuple-ms/s (-66.7%)`; a fall that is less than is asked for reads as less."""
     cost, gain = change.running_cost, change.gain_percent
-    percent = f"{'-' if gain >= 0.0 else '+'}{figure(abs(gain))}%"
+    percent = f"-{figure_beside(gain, asked_for_percent)}%" if gain >= 0.0 else f"+{figure(-gain)}%"
     return f"{figure(cost)} -> {figure(cost - change.saved_cost)} tuple-ms/s ({percent})"

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from storm_operator.core.model import Executor, ExecutorLoad, Topology
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
+from storm_operator.core.wording import ROUNDING
 
-ROUNDING = 1e-9
 KEPT_PERIODS = 60
 """As many as `spec.scheduling.historyPeriods` may ask for."""
 

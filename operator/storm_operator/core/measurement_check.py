@@ -17,7 +17,7 @@ from storm_operator.core.load_history import executors_needed
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import figure, first_of, whole_percent
+from storm_operator.core.wording import figure_beside, first_of, whole_percent
 
 UNTRUSTED = frozenset({HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE})
 
@@ -32,12 +32,12 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
     known = len(running) - len(unknown)
     if known < executors_needed(scheduling.minimum_completeness, len(running)):
         return Hold(HoldReason.METRICS_INCOMPLETE, _incomplete(snapshot, unknown, known / len(running), settings))
-    age_seconds = snapshot.completeness.age_of(settings.movable)
-    if age_seconds > scheduling.maximum_age_seconds:
+    age_seconds, most_seconds = snapshot.completeness.age_of(settings.movable), scheduling.maximum_age_seconds
+    if age_seconds > most_seconds:
         return Hold(
             HoldReason.METRICS_STALE,
-            f"metrics are {figure(age_seconds)} s old, at most {scheduling.maximum_age_seconds:g} s are "
-            f"allowed{_problems(snapshot)}",
+            f"metrics are {figure_beside(age_seconds, most_seconds)} s old, at most {most_seconds:g} s are allowed"
+            f"{_problems(snapshot)}",
         )
     return None
 

@@ -19,7 +19,7 @@ from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executor
 from storm_operator.core.proposed_change import examine_proposal
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import figure
+from storm_operator.core.wording import figure_beside
 
 OUTDATING = frozenset(
     {
@@ -181,12 +181,14 @@ def why_all_plans_wait(scheduling: SchedulingSettings) -> str:
 def _missed_condition(plan: Plan, condition: AutoApproval) -> str:
     gain, least = plan.gain_percent, condition.minimum_gain_percent
     if least is not None and (gain is None or gain < least):
-        return f"its gain of {figure(gain)}% is below the {least:g}% that need no approval"
+        told = "unknown" if gain is None else figure_beside(gain, least)
+        return f"its gain of {told}% is below the {least:g}% that need no approval"
     most = condition.maximum_restarted_workers
     if most is not None and len(plan.started_workers) > most:
         return f"workers restarted: {len(plan.started_workers)}; up to {most} need no approval"
     longest = condition.maximum_payback_seconds
     if longest is not None and (plan.payback_seconds is None or plan.payback_seconds > longest):
-        when = "never pays back" if plan.payback_seconds is None else f"pays back in {plan.payback_seconds:.0f} s"
+        seconds = plan.payback_seconds
+        when = "never pays back" if seconds is None else f"pays back in {figure_beside(seconds, longest)} s"
         return f"it {when}; up to {longest:g} s need no approval"
     return ""

@@ -14,6 +14,8 @@ NO_PLAN_YET = (
 )
 EFFECT_UNKNOWN = "effect unknown"
 """Beside the state of a plan that stands although nothing tells what it brought."""
+SIGNIFICANT_DIGITS = 6
+MOST_DIGITS = 9
 HALVES_UP = Context(rounding=ROUND_HALF_UP)
 
 
@@ -21,9 +23,24 @@ def figure(value: float | None) -> str:
     """For people, as the page has it: whole from a hundred on, one digit below where it has any; `unknown` for None."""
     if value is None:
         return "unknown"
-    exact = Decimal(str(round(value, 3)))  # as the API has it, which the page puts into words
+    exact = Decimal(str(as_told(value)))
     with localcontext(HALVES_UP):
         return f"{exact:,.0f}" if abs(value) >= 100.0 else f"{exact:,.1f}".removesuffix(".0")
+
+
+def as_told(value: float) -> float:
+    """A number as the API has it, which the page puts into words: to a thousandth, or to six digits below 1."""
+    return round(value, 3) if abs(value) >= 1.0 else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+
+
+def figure_beside(value: float, bound: float) -> str:
+    """`figure`, with as many digits as it takes to tell a value that misses its `bound` from the bound."""
+    text, digits = figure(value), 0
+    while text == figure(bound) and value != bound and digits < MOST_DIGITS:
+        digits += 1
+        if float(f"{value:.{digits}f}") != bound:
+            text = f"{value:,.{digits}f}"
+    return text
 
 
 def whole_percent(share: float) -> int:

@@ -157,7 +157,7 @@ class ManagedCluster:
             self.care.tell_of_moves(self.publisher.last_report, assembly.loop)
             self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
-        return assembly.loop.period_seconds if report.snapshot is not None else None
+        return assembly.loop.seconds_to_next if report.snapshot is not None else None
 
     def _note_silence(self, error: AdapterError) -> None:
         """ZooKeeper's servers may be others by now: then the next pass makes the parts anew."""
@@ -210,7 +210,8 @@ class ManagedCluster:
         self.registry.note_answer(self.nimbus)
         ended = time.monotonic()
         is_at_rest = have_ended and have_left and not lifecycle.is_under_way
-        self.look_again_at = math.inf if is_at_rest else ended + max(FOLLOW_UP_SECONDS, ended - began)
+        rest_seconds = lifecycle.next_try_at_seconds - time.time() if is_at_rest else 0.0
+        self.look_again_at = ended + max(FOLLOW_UP_SECONDS, ended - began, rest_seconds)
         return assembly, lifecycle, specs
 
     def _connect(self) -> tuple[Assembly, LifecycleManager]:

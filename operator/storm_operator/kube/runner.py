@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.manager_lock import HolderAwaited, ManagedByAnother
-from storm_operator.core.backoff import Retry, put_off
+from storm_operator.core.backoff import LONGEST_PASS_RETRY_SECONDS, Retry, put_off
 from storm_operator.kube.managed_cluster import ManagedCluster, shortest_period_seconds
 from storm_operator.kube.resize_problem import problem_reason
 from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS, describe
 from storm_operator.loop_ports import report_of_unseen
 
-LONGEST_RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
 
@@ -102,7 +101,7 @@ class ClusterRunner:
             return AWAITED_LOOK_SECONDS
         resources = self.cluster.registry.of_cluster(self.nimbus)
         periods = [one.spec.scheduling.period_seconds for one in resources if one.spec]
-        return self.cluster.first_look.pause_seconds(min([LONGEST_RETRY_SECONDS, *periods]))
+        return self.cluster.first_look.pause_seconds(min([LONGEST_PASS_RETRY_SECONDS, *periods]))
 
     def _whatever_happens(self, act: Callable[[], float | None]) -> float | None:
         """As `_unless_out_of_reach`; an error that nobody foresaw does not end the loop, and with it all others."""

@@ -37,7 +37,7 @@ def missing_prerequisites() -> tuple[Missing, ...]:
         *check_system(sys.platform),
         *check_python(sys.version_info[:2]),
         *check_java(_java_version(), shutil.which),
-        *check_maven(shutil.which, repository_root() is not None and _wrapper_has_maven()),
+        *check_maven(shutil.which, _wrapper_has_maven(repository_root())),
         *check_isolation(os.geteuid(), shutil.which, Path("/dev/net/tun").exists()),
     )
 
@@ -83,9 +83,12 @@ def check_maven(which: Which, wrapper_has_it: bool) -> tuple[Missing, ...]:
     return (Missing("Maven is not on PATH", "apt-get install maven | brew install maven"),)
 
 
-def _wrapper_has_maven() -> bool:
-    """Whether `mvnw` has fetched one, or knows where to fetch it."""
-    return bool(os.environ.get("MVNW_REPOURL")) or any(cache_dir().glob("apache-maven-*/bin/mvn"))
+def _wrapper_has_maven(checkout: Path | None) -> bool:
+    """Whether `mvnw` has fetched the one that it runs, or knows where to fetch it."""
+    if checkout is None:
+        return False
+    version = re.findall(r"^version=(.*)$", (checkout / "mvnw").read_text(), re.MULTILINE)[0]
+    return bool(os.environ.get("MVNW_REPOURL")) or (cache_dir() / f"apache-maven-{version}/bin/mvn").exists()
 
 
 def check_isolation(user_id: int, which: Which, has_tun: bool) -> tuple[Missing, ...]:

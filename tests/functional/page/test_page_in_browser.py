@@ -115,7 +115,7 @@ def test_of_no_traffic_there_is_no_share_and_it_is_not_unknown(visitor: Visitor)
 
 
 def test_figures_are_as_the_operators_sentences_have_them(visitor: Visitor) -> None:
-    values = [0, 0.05, 0.25, 5.04, 5.25, 5.35, 99.96, 100.5, 101.5, 1508.3, -1508.3]
+    values = [0, 0.05, 0.25, 0.0496, 0.4496, 0.9498, 5.04, 5.25, 5.35, 99.96, 100.5, 101.5, 1508.3, -1508.3]
     told = visitor.page.evaluate(
         """async (values) => {
           const { figure } = await import("/js/format.js");

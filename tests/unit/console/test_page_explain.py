@@ -253,11 +253,14 @@ def test_the_last_one_that_is_no_longer_managed_is_told_what_any_other_is_that_i
     [("words", True, True), ("words", False, True), ("", False, True), ("", True, False), ("others", False, False)],
 )
 def test_why_its_stormtopology_is_not_carried_out_is_told(named: str, is_managed: bool, is_told: bool) -> None:
-    page = page_scene(passes=0)
-    page.watcher.refused = lambda: (Refusal("a.yaml: spec is missing: a mapping is right", named),)
+    why, page = "a.yaml: spec is missing: a mapping is right.", page_scene(passes=0)
+    page.watcher.refused = lambda: (Refusal(why.removesuffix("."), named),)
     page.played.run(SPECS if is_managed else {})
-    parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
-    told = {"What is not carried out": ["a.yaml: spec is missing: a mapping is right."]} if is_told else {}
+    found = page.get("topologies/words/explanation")
+    parts = {part["title"]: part["sentences"] for part in found["parts"]}
+    headline_tells = found["headline"].endswith(why)
+    assert headline_tells is (named == "words" and not is_managed)
+    told = {"What is not carried out": [why]} if is_told and not headline_tells else {}
     assert {title: parts[title] for title in parts if title.startswith("What is not")} == told
 
 

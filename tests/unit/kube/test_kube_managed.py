@@ -124,6 +124,13 @@ def test_fields_of_newer_crds_do_not_make_a_resource_invalid() -> None:
     assert wrong.problem.startswith("spec.priority is 'high'")
 
 
+def test_resource_that_is_nested_too_deeply_is_told_as_that() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(2_000):
+        nested = {"more": nested}
+    assert managed(annotations={"deep": nested}).problem == "the document is nested too deeply"
+
+
 def test_status_of_another_version_does_not_make_a_resource_invalid() -> None:
     assert managed(status={"phase": 7, "unheardOf": True}).problem == ""
 

@@ -24,7 +24,7 @@ from storm_operator.adapters.manager_lock import Holder, HolderAwaited, ManagedB
 from storm_operator.assembly import ClusterConnection
 from storm_operator.console.documents import unsqueezed
 from storm_operator.console.messages import Request
-from storm_operator.core.backoff import put_off
+from storm_operator.core.backoff import LONGEST_PASS_RETRY_SECONDS, put_off
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod
@@ -37,7 +37,7 @@ from storm_operator.kube.managed import Managed, Registry, Unanswered, rightful
 from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ZOOKEEPER_PATIENCE_SECONDS, ManagedCluster
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
-from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
+from storm_operator.kube.runner import ClusterRunner
 from storm_operator.kube.status import refused_status, status_of, trouble_status
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
@@ -136,7 +136,7 @@ class Resting:
         monkeypatch.setattr(ManagedCluster, "_connect", lambda _: self.connect())
         monkeypatch.setattr(ManagedCluster, "_publish", Mock())
         self.failure: Exception | None = None
-        self.lifecycle = Mock(repairs={}, is_under_way=True)
+        self.lifecycle = Mock(repairs={}, is_under_way=True, next_try_at_seconds=math.inf)
         kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
         self.runner = ClusterRunner(
             ManagedCluster(NIMBUS, registry_of(topology_body()), kube, SETTINGS, lambda _: None, set())
@@ -236,8 +236,8 @@ def test_after_a_pass_that_a_peer_was_in_the_way_of_the_next_comes_soon_however_
     """A peer that goes away in the midst of a pass may have cut a plan short, whose spouts are paused."""
     start, unseen = Start(monkeypatch), report_of_unseen(NOW_SECONDS, "Nimbus does not answer")
     monkeypatch.setattr(ManagedCluster, "_follow_wishes", Mock(return_value=(start.opened, Mock(), {})))
-    start.opened.loop = Mock(period_seconds=60.0, run_once=Mock(side_effect=[Mock(), unseen]))
-    assert start.rests_after(2) == [60.0, LONGEST_RETRY_SECONDS]
+    start.opened.loop = Mock(period_seconds=60.0, seconds_to_next=60.0, run_once=Mock(side_effect=[Mock(), unseen]))
+    assert start.rests_after(2) == [60.0, LONGEST_PASS_RETRY_SECONDS]
 
 
 def test_what_kubernetes_refuses_at_the_start_is_told_and_tried_ever_more_slowly(
@@ -255,7 +255,7 @@ def test_what_kubernetes_refuses_at_the_start_is_told_and_tried_ever_more_slowly
     start.kinds.each.return_value = []
     start.runner.cluster._connect()
     assert start.runner.cluster.assembly is start.opened
-    assert start.runner._retry_seconds() == LONGEST_RETRY_SECONDS
+    assert start.runner._retry_seconds() == LONGEST_PASS_RETRY_SECONDS
 
 
 def test_plans_that_are_over_are_not_kept_whole_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_nimbus_that_is_away_after_a_refusal_is_tried_again_soon(monkeypatch: py
     start.kinds.each.side_effect = Forbidden("list stormrebalances in streams: forbidden")
     start.rests_after(3)
     monkeypatch.setattr(managed_cluster, "discover", Mock(side_effect=NimbusUnreachable("away")))
-    assert start.rests_after(2) == [LONGEST_RETRY_SECONDS] * 2
+    assert start.rests_after(2) == [LONGEST_PASS_RETRY_SECONDS] * 2
 
 
 def degraded(kinds: Mock) -> tuple[str, str, str]:
@@ -699,7 +699,7 @@ class Deletion:
         self.assembly.loop.being_moved = ()
         self.runner.cluster.assembly, self.runner.cluster.lifecycle = (
             self.assembly,
-            Mock(repairs={}, is_under_way=False),
+            Mock(repairs={}, is_under_way=False, next_try_at_seconds=math.inf),
         )
         self.running: list[RunningTopology] = []
         self.assembly.storm.running.side_effect = lambda: tuple(self.running)

@@ -18,10 +18,11 @@ from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import Forbidden
 from storm_operator.adapters.manager_lock import PATIENCE_SECONDS, Holder, ManagedByAnother, ManagerLock, this_process
 from storm_operator.assembly import ClusterConnection
+from storm_operator.core.backoff import LONGEST_PASS_RETRY_SECONDS
 from storm_operator.kube import managed_cluster
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed_cluster import ManagedCluster
-from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
+from storm_operator.kube.runner import ClusterRunner
 from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS
 from storm_operator.kube.status import refused_status
 from storm_operator.kube.submission import JobSettings
@@ -59,6 +60,7 @@ class Loop:
         self.opened.lifecycle.side_effect = lambda *_: Mock(repairs={})
         self.opened.storm.supervisor_ids.return_value = {}
         self.opened.loop.paused = ()
+        self.opened.loop.seconds_to_next = 60.0
         pods = Mock(supervisors=Mock(return_value=()))
         kube: Any = SimpleNamespace(
             kinds=self.kinds, events=self.events, pods=pods, jobs=Mock(), config_map_text=Mock(return_value="")
@@ -170,7 +172,7 @@ def test_while_another_manages_nothing_is_done_and_who_it_is_is_told(
     ours.pass_once()
     cluster.seconds = PATIENCE_SECONDS
     for _ in range(3):
-        assert ours.pass_once() == LONGEST_RETRY_SECONDS, "for ever: the other may go"
+        assert ours.pass_once() == LONGEST_PASS_RETRY_SECONDS, "for ever: the other may go"
     reason, message = ours.degraded()
     assert reason == "ManagedByAnother"
     assert re.search(words, message)

@@ -172,7 +172,7 @@ class TestApproval:
         [
             (approving(minimum_gain_percent=63.5), "its gain of 62.5% is below the 63.5% that need no approval"),
             (approving(maximum_restarted_workers=0), "workers restarted: 1; up to 0 need no approval"),
-            (approving(maximum_payback_seconds=60.0), "it pays back in 71 s; up to 60 s need no approval"),
+            (approving(maximum_payback_seconds=60.0), "it pays back in 71.2 s; up to 60 s need no approval"),
             (approving(minimum_gain_percent=10.0, maximum_restarted_workers=0), "workers restarted: 1; up to 0 need"),
         ],
     )

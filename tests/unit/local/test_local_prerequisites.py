@@ -123,14 +123,8 @@ def test_a_maven_that_the_wrapper_has_fetched_is_enough(tmp_path: Path, monkeypa
 
 def test_a_maven_whose_unpacking_was_cut_short_is_fetched_anew(tmp_path: Path) -> None:
     """Its first file is there, most of the others are not: it would fail for ever after."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("chmod", "dirname", "gzip", "mkdir", "mktemp", "mv", "rm", "sh", "tar"):
-        (programs / name).symlink_to(str(shutil.which(name)))
-    (programs / "python3").symlink_to(sys.executable)
-    environment = {"PATH": str(programs), "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    environment["MVNW_REPOURL"] = repository_with_maven(tmp_path).as_uri()
-
+    environment = environment_without_maven(tmp_path)
+    programs = Path(environment["PATH"])
     whole_tar = (programs / "tar").readlink()
     (programs / "tar").unlink()
     (programs / "tar").write_text(TAR_THAT_IS_CUT_SHORT)
@@ -142,6 +136,25 @@ def test_a_maven_whose_unpacking_was_cut_short_is_fetched_anew(tmp_path: Path) -
     done = run_mvnw(environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "the whole of it: --version\n", "")
     assert [path.name for path in (tmp_path / "storm-operator").iterdir()] == [f"apache-maven-{MAVEN}"]
+
+
+def test_what_an_earlier_mvnw_unpacked_in_part_is_fetched_anew(tmp_path: Path) -> None:
+    """Moved beside it, the whole one would be in a folder in which nobody looks."""
+    environment = environment_without_maven(tmp_path)
+    (fetched_maven(tmp_path) / "lib").mkdir(parents=True)
+    done = run_mvnw(environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the whole of it: --version\n", "")
+
+
+def environment_without_maven(folder: Path) -> dict[str, str]:
+    """With all else that `mvnw` runs, and a repository to fetch one from."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in ("chmod", "dirname", "gzip", "mkdir", "mktemp", "mv", "rm", "sh", "tar"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    (programs / "python3").symlink_to(sys.executable)
+    repository = repository_with_maven(folder).as_uri()
+    return {"PATH": str(programs), "XDG_CACHE_HOME": str(folder), "HOME": str(folder), "MVNW_REPOURL": repository}
 
 
 def repository_with_maven(folder: Path) -> Path:

@@ -67,7 +67,8 @@ def test_topology_that_comes_back_is_tried_at_once_and_its_failure_said_anew(tmp
     manager.step(specs, 2.0)
     assert len(said) == 2
     assert manager.progress["words"].stage is Stage.FAILED
-    when = f"tried again at 00:00:{2 + FIRST_RETRY_SECONDS:02.0f} UTC, or when its definition or jar changes"
+    assert manager.next_try_at_seconds == 2 + FIRST_RETRY_SECONDS
+    when = f"tried again from 00:00:{2 + FIRST_RETRY_SECONDS:02.0f} UTC on, or when its definition or jar changes"
     assert manager.not_as_described() == (Refusal(f"words: {when}: {manager.progress['words'].message}", "words"),)
     assert manager.retries["words"].failures == 1
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from storm_operator.core.history_rows import Pass, columns_of
 from storm_operator.core.plan_record import PlanRecord
-from storm_operator.history.store import HistoryStore, NotPublished
+from storm_operator.history.store import HistoryStore, LeftBehind, NotPublished
 from storm_operator.loop_ports import PassReport
 
 QUEUED_PASSES = 8
@@ -20,6 +20,8 @@ MOST_RECORDS_KEPT = 1000
 """Of plans, while nothing can be written; the newest."""
 DIFFERS_EACH_TIME = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 """In the words of one obstacle: the file, which is of one period alone, and how long somebody waited for an answer."""
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+"""In those of one thing that is left behind: the first file that could not be deleted."""
 Say = Callable[[str], None]
 
 
@@ -103,6 +105,7 @@ class Recorder:
         self._queue: queue.Queue[Pass | None] = queue.Queue(queued)
         self._dropping = False
         self._obstacle = ""
+        self._left_behind: set[str] = set()
         self.written = 0
         self.lost = 0
         """Passes dropped or not written, since the start."""
@@ -183,8 +186,8 @@ class Recorder:
         try:
             if self._store.recover():
                 self._say("history: what an earlier recorder had not published is published now")
-        except NotPublished as broken:  # and stays so: it is no obstacle to what is written
-            self._say(f"history: {broken}")
+        except LeftBehind as rest:
+            self._tell_of_rest(rest)
 
     def _recovers_now(self) -> bool:
         """Whether that works when writing works again; else it is left until it does so once more."""
@@ -199,10 +202,19 @@ class Recorder:
         """Why it did not work; an obstacle is said once, until something is written."""
         try:
             act()
+        except LeftBehind as rest:
+            self._tell_of_rest(rest)
         except Exception as error:  # a full disk, an object store that is away: the loop goes on without history
             self._tell(error)
             return error
         return None
+
+    def _tell_of_rest(self, rest: LeftBehind) -> None:
+        """Once: it stays so, as a rule, and is no obstacle to what is written."""
+        gist = QUOTED.sub("", str(rest))
+        if gist not in self._left_behind:
+            self._say(f"history: {rest}")
+        self._left_behind.add(gist)
 
     def _tell(self, obstacle: Exception) -> None:
         words = f"history: not written to {self._store.files.place}: {type(obstacle).__name__}: {obstacle}"

@@ -20,7 +20,7 @@ from storm_operator.history import files as files_module
 from storm_operator.history.files import Files
 from storm_operator.history.recorder import Recorder
 from storm_operator.history.settings import HistorySettings, recorder_or_none
-from storm_operator.history.store import HistoryStore, NotPublished
+from storm_operator.history.store import HistoryStore, LeftBehind, Limits
 from storm_operator.loop_ports import PassReport
 
 FIRST_SECONDS = 1_767_225_660.0
@@ -78,7 +78,7 @@ def test_a_broken_period_is_said_and_keeps_no_other_from_being_published(tmp_pat
     broken = min((tmp_path / "_open").rglob("*.parquet"))
     broken.write_bytes(broken.read_bytes()[:100])
     store = HistoryStore.at(str(tmp_path), "blue", "r3")
-    with pytest.raises(NotPublished, match=broken.name):
+    with pytest.raises(LeftBehind, match=broken.name):
         store.recover()
     assert published(tmp_path) == [11.0, 20.0, 21.0]
     assert broken.is_file()
@@ -218,8 +218,68 @@ def test_a_period_of_a_clock_that_was_set_back_is_not_taken_for_one_that_is_publ
         keep(store, number)
     with monkeypatch.context() as patch:
         patch.setattr(Files, "delete", lists_nothing)
-        with pytest.raises(OSError, match="Input/output"):
+        with pytest.raises(LeftBehind, match="Input/output"):
             store.publish()
     keep(store, 1)
     store.publish()
-    assert set(published(tmp_path)) == {0.0, 1.0, 2.0}
+    assert published(tmp_path) == [0.0, 1.0, 2.0]
+    assert not list((tmp_path / "_open").rglob("*.parquet"))
+
+
+def deletes_nothing(_: Files, path: str) -> None:
+    raise PermissionError(f"When deleting key '{path}' in bucket 'history': AWS Error ACCESS_DENIED")
+
+
+def test_a_store_that_deletes_nothing_has_each_period_published_once_and_it_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Files, "delete", deletes_nothing)
+    store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(publish_after_seconds=20.0))
+    said: list[str] = []
+    recorder = Recorder(store, said.append, queued=100)
+    hold = ((), Hold(HoldReason.CLUSTER_UNREACHABLE, "Nimbus is away"))
+    for number in range(9):
+        recorder.on_pass(PassReport(FIRST_SECONDS + 10.0 * number, None, None, (hold,)))
+    recorder.close()
+    assert (recorder.written, recorder.lost) == (9, 0)
+    table = ds.dataset(tmp_path / DECISIONS.name)
+    assert (table.count_rows(), len(table.files)) == (9, 3)
+    assert [words.partition(" from ")[0] for words in said] == [
+        "history: what is published by now, or too old, cannot be deleted"
+    ]
+
+
+def test_of_an_own_period_that_broke_it_is_said_once_and_the_others_are_published(tmp_path: Path) -> None:
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    for number in range(3):
+        keep(store, number)
+    broken = sorted((tmp_path / "_open").rglob("*.parquet"))[1]
+    broken.write_bytes(b"")
+    with pytest.raises(LeftBehind, match=broken.name):
+        store.publish()
+    keep(store, 3)
+    store.publish()
+    assert published(tmp_path) == [0.0, 2.0, 3.0]
+    assert broken.is_file()
+
+
+def test_what_is_too_old_and_cannot_be_deleted_is_not_told_as_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(old := HistoryStore.at(str(tmp_path), "blue", "r1"), 0)
+    old.publish()
+
+    def refuse(files: Files, path: str) -> None:
+        if not path.startswith("_open"):
+            deletes_nothing(files, path)
+
+    monkeypatch.setattr(Files, "delete", refuse)
+    store = HistoryStore.at(str(tmp_path), "blue", "r2", Limits(publish_after_seconds=20.0, keep_bytes=1))
+    said: list[str] = []
+    recorder = Recorder(store, said.append, queued=100)
+    hold = ((), Hold(HoldReason.CLUSTER_UNREACHABLE, "Nimbus is away"))
+    for number in range(9):
+        recorder.on_pass(PassReport(FIRST_SECONDS + 10.0 * number, None, None, (hold,)))
+    recorder.close()
+    assert ["cannot be deleted" in words for words in said] == [True]
+    assert recorder.lost == 0

@@ -15,6 +15,7 @@ from typing import Any
 
 import fsspec
 from fsspec.implementations.arrow import ArrowFSWrapper
+from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs
 
 PROBE = ".probe"
@@ -51,6 +52,9 @@ class Files:
             return cls.at(f"s3://{rest}")
         if scheme in ARROW_SCHEMES:
             return cls(place, False, cache(lambda: _arrow(place)))
+        if not separator:  # fsspec takes what follows `::`, as in an IPv6 address, for a URL of its own
+            folder = LocalFileSystem()
+            return cls(place, True, lambda: (folder, folder._strip_protocol(place)))
         found = fsspec.core.url_to_fs(place)
         return cls(place, "file" in _protocols(found[0]), lambda: found)
 
@@ -154,8 +158,16 @@ def _arrow(url: str) -> tuple[Any, str]:
     scheme, _, rest = url.partition("://")
     if scheme == "s3" and _endpoint():
         return ArrowFSWrapper(_own_s3(_endpoint())), rest
-    filesystem, path = fs.FileSystem.from_uri(url)
+    filesystem, path = fs.FileSystem.from_uri(_undecoded(url))
     return ArrowFSWrapper(filesystem), path
+
+
+def _undecoded(url: str) -> str:
+    """A URL whose path pyarrow, which decodes it, takes as it stands: as other clients of object stores do."""
+    scheme, _, rest = url.partition("://")
+    where, slash, inside = rest.partition("/")
+    path, mark, query = inside.partition("?")
+    return f"{scheme}://{where}{slash}{path.replace('%', '%25')}{mark}{query}"
 
 
 def _files_below(filesystem: Any, folder: str) -> Iterator[tuple[str, int]]:

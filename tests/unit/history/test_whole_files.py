@@ -60,3 +60,17 @@ def test_what_a_writer_left_that_died_goes_when_nobody_can_be_at_it(tmp_path: Pa
         os.utime(tmp_path / name, (written_at, written_at))
     Files.at(str(tmp_path)).delete_abandoned(20.0)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f".new{TEMPORARY}", "whole.parquet"]
+
+
+def test_a_folder_is_the_one_that_its_name_says_also_with_colons(tmp_path: Path) -> None:
+    """As that of a cluster whose Nimbus has an IPv6 address: two colons join URLs for fsspec."""
+    Files.at(f"{tmp_path}/%5B2001:db8::1%5D:6627").write_whole("report.html", lambda sink: sink.write(b"learned"))
+    assert (tmp_path / "%5B2001:db8::1%5D:6627" / "report.html").read_bytes() == b"learned"
+
+
+@pytest.mark.parametrize("folder", ["a%2Fb", "%2E%2E", "100%"])
+def test_an_object_store_s_prefix_is_the_one_that_its_name_says(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(variable, raising=False)
+    # With its region Amazon is not asked for it.
+    assert Files.at(f"s3://bucket/report/{folder}?region=us-east-1").root == f"bucket/report/{folder}"

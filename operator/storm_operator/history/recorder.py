@@ -14,6 +14,8 @@ from storm_operator.core.plan_record import PlanRecord
 from storm_operator.history.store import HistoryStore, LeftBehind, NotPublished
 from storm_operator.loop_ports import PassReport
 
+MICROSECOND = 1e-6
+"""The least by which recorded times differ, in seconds."""
 QUEUED_PASSES = 8
 """Passes that may wait to be written; more would only fill memory."""
 MOST_RECORDS_KEPT = 1000
@@ -57,9 +59,11 @@ class PassCollector:
         """What was heard after the last pass; None when nothing was."""
         if not self._records:
             return None
-        # Before the first pass there is no time but the plans' own.
-        at_seconds = self._last_at_seconds or max(
-            record.in_force_at_seconds or record.plan.created_at_seconds for record in self._records
+        # At the last pass' time a plan may have a row already. Before the first there is no time but the plans' own.
+        at_seconds = (
+            self._last_at_seconds + MICROSECOND
+            if self._last_at_seconds
+            else max(record.in_force_at_seconds or record.plan.created_at_seconds for record in self._records)
         )
         return self._take(Pass(at_seconds, self.sequence, records=tuple(self._records)))
 

@@ -72,7 +72,7 @@ def _fit(bins: npt.NDArray[np.int64], values: Floats, count: int) -> Floats:
     sums, sizes = np.bincount(bins, values, count)[:count], np.bincount(bins, minlength=count)[:count]
     known = np.flatnonzero(sizes)
     means = np.interp(np.arange(count), known, sums[known] / sizes[known])
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):  # of its likelihood, where the load was nothing
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = ExponentialSmoothing(
             means, seasonal="add", seasonal_periods=BINS_OF_A_CYCLE, initialization_method="heuristic"

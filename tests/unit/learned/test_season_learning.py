@@ -199,6 +199,15 @@ def test_holt_and_winters_are_fitted_to_what_was_seen_since_a_gap() -> None:
     assert np.isnan(holt_winters(Series(times, values, 10.0), 1, 41, 400.0)).all()
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_of_a_load_that_rested_for_days() -> None:
+    from storm_pipeline.models.yardsticks import holt_winters
+
+    rested = Series(days(6).times, np.where(np.arange(240) < 200, 0.0, 100.0), 10.0)
+    assert holt_winters(rested, 200, 240, 400.0).tolist() == [0.0] * 40
+
+
 def test_errors_are_shares_of_the_mean_load() -> None:
     actual, told = np.array([100.0, 300.0]), np.array([100.0, 100.0])
     error = error_of(told, actual, step=100.0)

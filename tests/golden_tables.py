@@ -62,7 +62,7 @@ def made_of_recorded(spark: SparkSession, folder: Path) -> Mapping[str, Rows]:
         job.do_day(day, lambda _: None)
     profile.run(spark, lake, CLUSTER)
     evaluate.run(spark, lake, CLUSTER, AROUND)
-    quality = QUALITY.name, _rows(spark, lake.silver(QUALITY.name), QUALITY, without=("files",))
+    quality = QUALITY.name, _rows(spark, lake.silver(QUALITY.name), QUALITY, without=("files", "stream"))
     return dict([quality, *((table.name, _rows(spark, lake.gold(table.name), table)) for table in TABLES)])
 
 

@@ -188,6 +188,7 @@ class Batch:
             return {}
         earlier = read(spark, self.lake.silver(QUALITY.name), QUALITY).where(
             (f.col("table") == self.table.name)
+            & (f.coalesce("stream", f.lit(self.stream)) == self.stream)  # those of an earlier version do not say
             & (f.col("batch") < self.number)
             & (f.col("last_period") <= f.lit(self._latest))  # an earlier version of ingest took later ones in
         )
@@ -295,6 +296,7 @@ class Batch:
                 tally.first_period,
                 tally.last_period,
                 tally.files,
+                self.stream,
                 cluster,
             )
             for cluster, tally in sorted(tallies.items())

@@ -83,10 +83,11 @@ QUARANTINE = DerivedTable(
 )
 QUALITY = DerivedTable(
     "quality",
-    "What one batch of ingest did with one table of one cluster: rows read, kept, set aside by reason; its files",
+    "What one batch of ingest did with one table of one cluster: rows read, kept, set aside by reason; its files, and "
+    "the stream that it is of: without its checkpoint another begins, and counts its batches anew",
     schema_of(
         "table text, batch whole, rows_read whole, rows_kept whole, duplicates whole, quarantined whole, "
-        "reasons counts, first_period time, last_period time, files texts, cluster text"
+        "reasons counts, first_period time, last_period time, files texts, stream text, cluster text"
     ),
     (CLUSTER,),
 )

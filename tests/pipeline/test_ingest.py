@@ -209,6 +209,20 @@ def test_what_comes_too_late_is_set_aside(spark: SparkSession, recorded: Path, t
     assert len(silver(spark, tmp_path, PERIODS)) == len(rows) - 1
 
 
+def test_nothing_is_too_late_for_a_table_that_is_made_anew_by_smaller_batches(
+    spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows, late = bronze(recorded, PERIODS), timedelta(seconds=15)
+    for number, row in enumerate(rows):
+        written = lay(tmp_path, [row], f"period-{number}", PERIODS).stat().st_mtime + number
+        os.utime(tmp_path / "bronze" / PERIODS.name / FOLDER / f"period-{number}.parquet", (written, written))
+    run(spark, tmp_path, (PERIODS,), late_after=late)
+    for gone in ("checkpoints/ingest-periods", "silver/periods"):
+        shutil.rmtree(tmp_path / gone)
+    run(spark, tmp_path, (PERIODS,), late_after=late, files_in_batch=1)
+    assert silver(spark, tmp_path, PERIODS) == wanted(rows)
+
+
 def test_a_clock_that_runs_ahead_makes_nothing_too_late(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
     rows = bronze(recorded, PERIODS)
     late, now = timedelta(minutes=30), rows[-1]["period_end"]

@@ -6,6 +6,7 @@ Storm's class path has it.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -13,7 +14,8 @@ import signal
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -30,6 +32,7 @@ from storm_operator.adapters.errors import (
     TopologyAlreadyAlive,
 )
 from storm_operator.core.model import read_only
+from storm_operator.core.short_repr import short_repr
 
 FLUX_MAIN_CLASS = "org.apache.storm.flux.Flux"
 DEFAULT_TIMEOUT_SECONDS = 120.0
@@ -97,7 +100,8 @@ def submit_jar(
     """
     check_jar(submission.jar)
     check_home(home)
-    with tempfile.TemporaryFile() as log:
+    check_arguments(submission)
+    with _temporary_files(), tempfile.TemporaryFile() as log:
         exit_code = _run(command(submission, home), home, log, timeout_seconds)
         output = _end_of(log)
     if exit_code is None:
@@ -116,7 +120,7 @@ def submit_flux(
     submission: FluxSubmission, home: StormClientHome, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 ) -> Submitted:
     """Submits a Flux definition; errors as `submit_jar`. What is wrong in a definition is in SubmissionFailed's log."""
-    with tempfile.TemporaryDirectory(prefix="storm-operator-flux-") as folder:
+    with _temporary_files(), tempfile.TemporaryDirectory(prefix="storm-operator-flux-") as folder:
         path = Path(folder) / "topology.yaml"
         path.write_text(submission.definition, encoding="utf-8")
         arguments = ("--remote", "--no-splash", str(path))
@@ -144,6 +148,29 @@ def check_home(home: StormClientHome) -> None:
         raise SubmissionFailed(f"{home.storm_home} has neither lib-worker nor lib; give the folder of a Storm release")
     if not (home.conf_dir / "storm.yaml").is_file():
         raise SubmissionFailed(f"no {home.conf_dir / 'storm.yaml'}; it must name nimbus.seeds")
+
+
+def check_arguments(submission: JarSubmission) -> None:
+    """Raises SubmissionFailed for an argument that no program can be given."""
+    for argument in submission.args:
+        try:
+            is_right = b"\0" not in os.fsencode(argument)
+        except UnicodeEncodeError:
+            is_right = False
+        if not is_right:
+            raise SubmissionFailed(
+                f"an argument of {submission.main_class} is {short_repr(argument)}: a text without NUL, and without"
+                " half characters, is right"
+            )
+
+
+@contextmanager
+def _temporary_files() -> Iterator[None]:
+    """Around what needs some: a full disk is in the way of one submission, and of nothing else."""
+    try:
+        yield
+    except OSError as error:
+        raise SubmissionFailed(f"no temporary file can be written for the submission: {error}") from error
 
 
 def command(submission: JarSubmission, home: StormClientHome) -> tuple[str, ...]:
@@ -212,7 +239,10 @@ def _run(arguments: tuple[str, ...], home: StormClientHome, log: IO[bytes], time
             start_new_session=True,
         )
     except OSError as error:
-        raise SubmissionFailed(f"cannot run {home.java}: {error.strerror}; install Java 17 or name its path") from error
+        right = "install Java 17 or name its path"
+        if error.errno == errno.E2BIG:
+            right = "the main class's arguments, or spec.config, must be shorter"
+        raise SubmissionFailed(f"cannot run {home.java}: {error.strerror}; {right}") from error
     try:
         return child.wait(timeout_seconds)
     except subprocess.TimeoutExpired:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -21,12 +22,14 @@ from storm_operator.adapters.errors import (
     TopologyAlreadyAlive,
 )
 from storm_operator.adapters.submission import (
+    FluxSubmission,
     JarSubmission,
     StormClientHome,
     check_jar,
     command,
     explain_failure,
     storm_options,
+    submit_flux,
     submit_jar,
 )
 
@@ -182,3 +185,30 @@ def test_a_home_without_storm_or_java(jar: Path, tmp_path: Path, home: StormClie
         submit_jar(JarSubmission(jar, "Words"), StormClientHome(tmp_path, tmp_path / "nowhere"))
     with pytest.raises(SubmissionError, match="cannot run /no/java: No such file"):
         submit_jar(JarSubmission(jar, "Words"), StormClientHome(tmp_path, tmp_path, "/no/java"))
+
+
+@pytest.mark.parametrize("argument", ["a\0b", "\ud800"])
+def test_an_argument_that_no_program_can_be_given_is_in_the_way_of_its_topology_alone(
+    jar: Path, home: StormClientHome, argument: str
+) -> None:
+    java = with_java(home, "print('Finished submitting topology: words')")
+    with pytest.raises(SubmissionFailed, match=r"an argument of Words is '.*': a text without NUL"):
+        submit_jar(JarSubmission(jar, "Words", ("fine", argument)), java)
+
+
+def test_a_command_line_that_is_too_long_is_not_put_down_to_java(jar: Path, home: StormClientHome) -> None:
+    java = with_java(home, "print('Finished submitting topology: words')")
+    longer_than_any = {"a": "x" * 200_000}
+    with pytest.raises(SubmissionFailed, match=r"Argument list too long; .*spec\.config, must be shorter"):
+        submit_jar(JarSubmission(jar, "Words", (), longer_than_any), java)
+
+
+def test_where_no_temporary_file_can_be_written_the_submission_fails_and_nothing_else(
+    jar: Path, home: StormClientHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = with_java(home, "print('Finished submitting topology: words')")
+    monkeypatch.setattr(tempfile, "tempdir", str(jar.parent / "gone"))
+    with pytest.raises(SubmissionFailed, match=r"no temporary file can be written for the submission: .*gone"):
+        submit_jar(JarSubmission(jar, "Words"), java)
+    with pytest.raises(SubmissionFailed, match=r"no temporary file can be written for the submission: .*gone"):
+        submit_flux(FluxSubmission(jar, "name: words"), java)

@@ -400,6 +400,21 @@ def test_what_answers_and_is_no_nimbus_is_out_of_reach() -> None:
             client.cluster_info()
 
 
+def test_another_daemon_of_storms_is_no_nimbus_that_waits_for_a_leader() -> None:
+    """Supervisors and DRPC servers speak Thrift, too."""
+
+    class Supervisor:
+        def call(self, method: str, *args: Any) -> Any:
+            raise TApplicationException(TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{method}'")
+
+        def close(self) -> None:
+            pass
+
+    client = NimbusClient(["n1:6628"], patience_seconds=0.0, named_by="--nimbus", connect=lambda *_: Supervisor())
+    with pytest.raises(NimbusUnreachable, match=r"n1:6628: what answers there is no Nimbus: .* right in --nimbus"):
+        client.leader()
+
+
 def test_an_internal_error_of_a_ready_leader_is_final() -> None:
     cluster = Cluster(FIRST)
 

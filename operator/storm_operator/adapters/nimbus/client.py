@@ -37,7 +37,15 @@ from storm_operator.adapters.nimbus.connection import (
     ThriftConnection,
     storm_thrift,
 )
-from storm_operator.adapters.nimbus.leader import Connect, find_leader, has_assignments, is_ready, names, no_leader
+from storm_operator.adapters.nimbus.leader import (
+    Connect,
+    find_leader,
+    has_assignments,
+    is_ready,
+    is_unknown_method,
+    names,
+    no_leader,
+)
 
 PAUSE_SECONDS = 0.5
 TRUSTED_SECONDS = 1.0
@@ -210,7 +218,7 @@ class NimbusClient:
                 try:
                     return connection.call(method, *args)
                 except (storm_thrift.NotAliveException, TApplicationException) as refusal:
-                    if proven_ready or _is_unknown_method(refusal):
+                    if proven_ready or is_unknown_method(refusal):
                         raise self._refused(method, args, refusal) from refusal
                     proven_ready = is_ready(connection)
                     if not proven_ready:
@@ -273,10 +281,6 @@ class NimbusClient:
             f"Nimbus {names(self._seeds)} cannot be reached ({failure}); check that it runs, and that its address is "
             f"right in {self._named_by}"
         )
-
-
-def _is_unknown_method(refusal: Exception) -> bool:
-    return isinstance(refusal, TApplicationException) and refusal.type == TApplicationException.UNKNOWN_METHOD
 
 
 def _json_object(method: str, text: str) -> Mapping[str, Any]:

@@ -65,6 +65,10 @@ def has_assignments(connection: Connection) -> bool:
     return True
 
 
+def is_unknown_method(refusal: Exception) -> bool:
+    return isinstance(refusal, TApplicationException) and refusal.type == TApplicationException.UNKNOWN_METHOD
+
+
 def no_leader(seeds: Sequence[NimbusAddress]) -> str:
     return f"Nimbus {names(seeds)} has no leader that is ready for work; wait for the failover, or see nimbus.log"
 
@@ -78,8 +82,10 @@ def _leading(seed: NimbusAddress, connect: Connect, timeout_seconds: float) -> C
     connection = connect(seed, timeout_seconds)
     try:
         leader = connection.call("getLeader")
-    except TApplicationException:
+    except TApplicationException as refusal:
         connection.close()
+        if is_unknown_method(refusal):  # a supervisor, one port on, or DRPC: waiting would bring nothing
+            raise ConnectionBroken("what answers there is no Nimbus: it knows no getLeader") from refusal
         return None
     except Exception:
         connection.close()

@@ -26,6 +26,13 @@ from storm_operator.adapters.nimbus.connection import ConnectionBroken, NimbusAd
 
 FIRST = NimbusAddress("n1", 6627)
 SECOND = NimbusAddress("n2", 6627)
+REPLY = struct.pack(">Ii9sibh", 0x80010002, 9, b"getLeader", 0, 12, 0)
+"""As to that call; the fields of a NimbusSummary follow."""
+NO_NIMBUS = {
+    "other protocol": b"not what you think",
+    "name of a length below zero": REPLY + struct.pack(">bhi", 11, 1, -1),
+    "field that is nested too deeply": REPLY + 1000 * struct.pack(">bh", 12, 9),
+}
 
 
 class Cluster:
@@ -384,9 +391,9 @@ def test_user_who_may_not_find_the_leader_is_told_what_to_allow(refused: str) ->
     assert closed == [refused]
 
 
-def test_what_answers_and_is_no_nimbus_is_out_of_reach() -> None:
+@pytest.mark.parametrize("words", NO_NIMBUS.values(), ids=NO_NIMBUS)
+def test_what_answers_and_is_no_nimbus_is_out_of_reach(words: bytes) -> None:
     """As a server of another protocol, or a Nimbus behind another transport plugin."""
-    words = b"not what you think"
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

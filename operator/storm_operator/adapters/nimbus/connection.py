@@ -20,6 +20,9 @@ from storm_operator.core.nimbus_name import NIMBUS_PORT
 
 storm_thrift = thriftpy2.load(str(Path(__file__).with_name("storm.thrift")), module_name="storm_thrift")
 
+NO_NIMBUS = (ProtocolError, TProtocolException, SystemError, RecursionError)
+"""What thriftpy2 raises of what no Nimbus sends: the last two of a length below zero, and of too deep a struct."""
+
 
 class ConnectionBroken(Exception):
     """The connection could not be opened, or broke in mid-call (then nobody knows whether the call took effect)."""
@@ -77,7 +80,7 @@ class ThriftConnection:
             return getattr(self._client, method)(*args)
         except (OSError, TTransportException, EOFError) as error:
             raise ConnectionBroken(str(error) or type(error).__name__) from error
-        except (ProtocolError, TProtocolException) as error:
+        except NO_NIMBUS as error:
             raise ConnectionBroken(f"what answers there is no Nimbus: {error}") from error
 
     def close(self) -> None:

@@ -8,6 +8,6 @@ def innermost(error: BaseException) -> str:
 
     Its own sentence says what was asked for, and with that perhaps a token.
     """
-    reason = error.args[0] if error.args else error
-    reason = getattr(reason, "reason", reason)
-    return str(reason).rsplit(": ", 1)[-1]
+    wrapped = (part for part in (getattr(error, "reason", None), *error.args) if isinstance(part, BaseException))
+    inner = next(wrapped, None)
+    return str(error).rsplit(": ", 1)[-1] if inner is None else innermost(inner)

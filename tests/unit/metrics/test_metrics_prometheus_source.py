@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import socket
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -145,6 +147,20 @@ def test_server_that_is_not_there_is_a_problem() -> None:
         pass
     window = PrometheusSource(url, timeout_seconds=1.0).read_window(100.0, 20.0)
     assert re.search(r" did not answer: (\[Errno \d+\] )?Connection refused$", window.problems[0])
+
+
+def test_server_that_hangs_up_is_a_problem_in_plain_words() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            with server.accept()[0] as peer:
+                peer.recv(10_000)
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        window = PrometheusSource(url, timeout_seconds=5.0).read_window(100.0, 20.0)
+    plain = r"Remote end closed connection without response|\[Errno \d+\] Connection reset by peer"
+    assert re.search(rf" did not answer: ({plain})$", window.problems[0])
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import requests
 import typer
 
 from storm_operator.cli_output import plain_console, table_console, written_out
-from storm_operator.core.server_url import is_loopback, without_userinfo
+from storm_operator.core.server_url import proxies_to, without_userinfo
 from storm_operator.status_view import explanation_view, status_view
 
 DEFAULT_URL = "http://127.0.0.1:8088"
@@ -143,7 +143,7 @@ def _get(url: str, path: str, query: Mapping[str, str]) -> Document:
         raise NotToBeHad(f"--url is {told!r}: it must begin with http:// or https://, like {DEFAULT_URL}")
     address = f"{url.rstrip('/')}/api/v1/{path}"
     try:
-        answer = requests.get(address, params=query, timeout=TIMEOUT_SECONDS, proxies=_proxies(url))
+        answer = requests.get(address, params=query, timeout=TIMEOUT_SECONDS, proxies=proxies_to(url))
         document = answer.json()
     except requests.JSONDecodeError as error:
         raise _no_operator(url) from error
@@ -157,11 +157,6 @@ def _get(url: str, path: str, query: Mapping[str, str]) -> Document:
     if not answer.ok:
         raise NotToBeHad(str(document["message"]))
     return document
-
-
-def _proxies(url: str) -> dict[str, str] | None:
-    """None: those of the environment, behind which an operator elsewhere may be; nobody else's loopback is ours."""
-    return {"http": "", "https": ""} if is_loopback(urlsplit(url).hostname or "") else None
 
 
 def _no_operator(url: str) -> NotToBeHad:

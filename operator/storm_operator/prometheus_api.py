@@ -14,7 +14,7 @@ import requests
 from storm_operator.core.http_reasons import innermost
 from storm_operator.core.metrics_window import Sample, SeriesKey
 from storm_operator.core.prometheus_matrix import AGENTS_SERIES, parse_matrix, parse_vector
-from storm_operator.core.server_url import without_userinfo
+from storm_operator.core.server_url import proxies_to, without_userinfo
 
 T = TypeVar("T")
 
@@ -80,7 +80,10 @@ def _ask(url: str, query: str, at_seconds: float, timeout_seconds: float) -> Any
     try:
         # Not POST: where a server sends one on with 301 or 302, its form stays behind.
         response = requests.get(
-            f"{url}/api/v1/query", params={"query": query, "time": f"{at_seconds:.3f}"}, timeout=timeout_seconds
+            f"{url}/api/v1/query",
+            params={"query": query, "time": f"{at_seconds:.3f}"},
+            timeout=timeout_seconds,
+            proxies=proxies_to(url),
         )
         answer = response.json()
     except requests.Timeout as error:
@@ -89,6 +92,8 @@ def _ask(url: str, query: str, at_seconds: float, timeout_seconds: float) -> Any
         raise PrometheusError(
             f"answered {response.status_code} with something that is not JSON{_sent_on(response)}"
         ) from error
+    except requests.exceptions.ProxyError as error:
+        raise NoAnswer(f"cannot be asked through the proxy that the environment names: {innermost(error)}") from error
     except requests.ConnectionError as error:
         raise NoAnswer(f"did not answer: {innermost(error)}") from error
     except (requests.RequestException, ValueError) as error:  # the latter of a host that can be none

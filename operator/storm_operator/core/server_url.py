@@ -25,6 +25,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def proxies_to(url: str) -> dict[str, str] | None:
+    """Of `requests`. None: those of the environment, behind which others may be; nobody else's loopback is ours."""
+    return {"http": "", "https": ""} if is_loopback(urlsplit(url).hostname or "") else None
+
+
 def check_address(option: str, text: str, address: str, example: str) -> None:
     """ValueError, with the option's name and all of its text, when `address` is no host with a port."""
     host, _, port = address.rpartition(":")

@@ -163,6 +163,18 @@ def test_server_that_hangs_up_is_a_problem_in_plain_words() -> None:
     assert re.search(rf" did not answer: ({plain})$", window.problems[0])
 
 
+def test_no_proxy_is_asked_for_a_server_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one elsewhere it is said that the proxy is in the way, and not that server."""
+    for variable in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:1")
+    window = read(200, answer(series([85.0, "100"], [95.5, "400"])))
+    assert window.problems == ()
+    (problem,) = PrometheusSource("http://prometheus.example").read_window(100.0, 20.0).problems
+    assert re.search(r" through the proxy that the environment names: (\[Errno \d+\] )?Connection refused$", problem)
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_server_that_is_elsewhere_is_asked_the_same_there(status: int) -> None:
     def answered(asked: str) -> tuple[int, bytes]:

@@ -51,6 +51,7 @@ NOBODY_CAN_APPROVE = "plans that wait can be approved on the page only, which is
 
 
 def standalone(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="Folder of StormTopology YAML files; changes are followed.")],
     local: Annotated[
         str | None, typer.Option(metavar="NAME", help="Use the local cluster of this name (storm-operator local up).")
@@ -109,7 +110,10 @@ def standalone(
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     _check_paths(folder, storm_home, storm_conf_dir)
-    _check_page(page_port, page_approval)
+    is_recorded = history is not None
+    _refuse_idle(context, ("page_approval", "page_host"), page_port, "for the page; --page-port 0 says: none")
+    _refuse_idle(context, ("history_days", "history_gigabytes"), is_recorded, "for what --history records: give it too")
+    _refuse_idle(context, ("history_cluster",), is_recorded or profile, "for --history and --profile: give one of them")
     connection = connection_from(
         local,
         nimbus,
@@ -265,9 +269,12 @@ def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | N
             raise typer.BadParameter(f"{option}: {path} is no folder")
 
 
-def _check_page(port: int, may_approve: bool) -> None:
-    if may_approve and not port:
-        raise typer.BadParameter("--page-approval is for the page, and --page-port 0 says that there is none")
+def _refuse_idle(context: typer.Context, names: tuple[str, ...], user: object, what_for: str) -> None:
+    """A usage error for the first of these options that is given although there is no `user` of it."""
+    sources = ((name, context.get_parameter_source(name)) for name in names)
+    idle = next((name for name, source in sources if source is not None and source.name == "COMMANDLINE"), None)
+    if idle and not user:
+        raise typer.BadParameter(f"--{idle.replace('_', '-')} is {what_for}")
 
 
 def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:

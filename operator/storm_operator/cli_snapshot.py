@@ -132,15 +132,17 @@ def take_snapshot(
     """
     told = specs or {}
     cluster.read_view(told)  # a cluster that does not answer is better known before the wait than after it
-    window_seconds = WINDOW_PERIODS * period_seconds
     begun_seconds = clock()
-    source.read_window(begun_seconds, window_seconds)
+    source.read_window(begun_seconds, WINDOW_PERIODS * period_seconds)
     sleep(period_seconds)
     view = cluster.read_view(told)
     now_seconds = clock()
+    past_seconds = now_seconds - begun_seconds  # longer than a period where Nimbus took its time
+    window_seconds = WINDOW_PERIODS * max(period_seconds, past_seconds)
     window = source.read_window(now_seconds, window_seconds, begun_seconds)
     shares = least_shares(view.topologies, told)
-    taken = build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds, shares)
+    known_seconds = past_seconds if past_seconds > 0.0 else None  # else the clock was set back
+    taken = build_snapshot(view, window, (), now_seconds, known_seconds, shares)
     if specs is not None or not view.topologies:
         return taken
     known = taken.completeness

@@ -20,7 +20,7 @@ from storm_operator.cli_snapshot import NOT_TOLD, agent_urls, metrics_source, ta
 from storm_operator.core.metrics_window import MetricsWindow
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot_builder import ClusterView
-from storm_operator.core.snapshot_json import load_snapshot
+from storm_operator.core.snapshot_json import dump_snapshot, load_snapshot
 from storm_operator.core.topology_spec import AdoptSource, StatefulSpec, TopologySpec
 from storm_operator.told_specs import read_told_specs
 from window_builder import Scrapes
@@ -70,6 +70,26 @@ def test_two_readings_one_period_apart_make_a_snapshot() -> None:
     assert (taken.taken_at_seconds, taken.period_seconds) == (1000.0, 10.0)
     assert len(taken.history) == 1
     assert taken.completeness.problems == ()
+
+
+def test_first_reading_counts_however_long_nimbus_takes_before_the_second() -> None:
+    """As while another Nimbus takes over, or in a large cluster with a short period."""
+    source, time = FakeSource(), FakeTime()
+
+    class SlowCluster(FakeCluster):
+        def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
+            time.now += 20.0
+            return super().read_view(specs)
+
+    taken = take_snapshot(SlowCluster(), {}, source, 10.0, lambda: time.now, time.sleep)
+    assert source.readings == [(1010.0, 15.0), (1040.0, 45.0)]
+    assert (taken.taken_at_seconds, taken.period_seconds) == (1040.0, 30.0)
+
+
+def test_a_clock_that_is_set_back_between_the_readings_makes_no_period_below_zero() -> None:
+    time = FakeTime()
+    taken = take_snapshot(FakeCluster(), {}, FakeSource(), 10.0, lambda: time.now, lambda _: time.sleep(-300.0))
+    assert load_snapshot(dump_snapshot(taken)).period_seconds > 0.0
 
 
 def test_what_stormtopologies_say_is_in_it_or_is_said_to_be_missing() -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import yaml
 
 from storm_operator.adapters.kubernetes_only import refuse_kubernetes_only
+from storm_operator.adapters.os_text import is_os_text
 from storm_operator.adapters.resource_rules import check_rules
 from storm_operator.adapters.resource_schema import (
     InvalidResource,
@@ -233,7 +234,7 @@ def _location(jar: Mapping[str, Any], base_folder: Path | None) -> tuple[str, di
     if "persistentVolumeClaim" in jar:
         claim = jar["persistentVolumeClaim"]
         return claim["path"], {"claim": claim["claimName"]}
-    return _resolve(jar["path"], base_folder), {"image": jar["image"]} if "image" in jar else {}
+    return _from_folder(jar["path"], base_folder), {"image": jar["image"]} if "image" in jar else {}
 
 
 def _flux(flux: Mapping[str, Any], base_folder: Path | None) -> FluxSource:
@@ -241,7 +242,7 @@ def _flux(flux: Mapping[str, Any], base_folder: Path | None) -> FluxSource:
     return FluxSource(
         jar,
         definition=yaml.safe_dump(flux["definition"], sort_keys=False) if "definition" in flux else None,
-        path=_resolve(flux["path"], base_folder) if "path" in flux else None,
+        path=_from_folder(flux["path"], base_folder) if "path" in flux else None,
         config_map=_config_map_key(flux["configMap"]) if "configMap" in flux else None,
         **origin,
     )
@@ -251,13 +252,13 @@ def _config_map_key(given: Mapping[str, Any]) -> ConfigMapKey:
     return ConfigMapKey(given["name"], given["key"])
 
 
-def _resolve(path: str, base_folder: Path | None) -> str:
+def _from_folder(path: str, base_folder: Path | None) -> str:
+    """Links on the way are left: where one leads may change while the document stays as it is."""
     if base_folder is None:
         return path
-    try:
-        return str((base_folder / path).resolve())
-    except (ValueError, RuntimeError):  # a NUL, or half a character; links in a circle
-        raise InvalidResource(f"the path {short_repr(path)} is none that a file can have") from None
+    if not is_os_text(path):
+        raise InvalidResource(f"the path {short_repr(path)} is none that a file can have")
+    return str((base_folder / path).absolute())
 
 
 def _scale_limits(given: Mapping[str, Any] | None) -> ScaleLimits | None:

@@ -31,6 +31,7 @@ from storm_operator.adapters.errors import (
     SubmissionTimedOut,
     TopologyAlreadyAlive,
 )
+from storm_operator.adapters.os_text import is_os_text
 from storm_operator.core.model import read_only
 from storm_operator.core.short_repr import short_repr
 
@@ -153,11 +154,7 @@ def check_home(home: StormClientHome) -> None:
 def check_arguments(submission: JarSubmission) -> None:
     """Raises SubmissionFailed for an argument that no program can be given."""
     for argument in submission.args:
-        try:
-            is_right = b"\0" not in os.fsencode(argument)
-        except UnicodeEncodeError:
-            is_right = False
-        if not is_right:
+        if not is_os_text(argument):
             raise SubmissionFailed(
                 f"an argument of {submission.main_class} is {short_repr(argument)}: a text without NUL, and without"
                 " half characters, is right"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from storm_operator.adapters.resources import read_topology_file, topology_files
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.settings import Mode
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.jvm_submitter import source_fingerprint
 from storm_operator.topology_folder import SETTLED_SECONDS, TopologyFolder
 
 GOOD = (
@@ -429,3 +431,24 @@ def test_path_that_no_file_can_have_is_a_mistake_like_others(path: str, tmp_path
     write(tmp_path / "b.yaml", GOOD.format(name="words", policy="liu"), at=1)
     assert set(TopologyFolder(tmp_path, said.append).read()) == {"words"}
     assert said == [f"a.yaml: the path {path.encode().decode('unicode_escape')!r} is none that a file can have"]
+
+
+@pytest.mark.parametrize("place", ["current.jar", "release/words.jar"])
+def test_a_link_that_leads_to_another_jar_is_another_jar(place: str, tmp_path: Path) -> None:
+    """As where a release is put in place: the StormTopology stays as it is, and what it names is another file."""
+    jars = [tmp_path / release / "words.jar" for release in ("1.0", "1.1")]
+    for path in jars:
+        path.parent.mkdir()
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("Words.class", str(path))
+    link = tmp_path / place.partition("/")[0]
+    targets = [path if place == "current.jar" else path.parent for path in jars]
+    (tmp_path / "topologies").mkdir()
+    text = GOOD.format(name="words", policy="liu").replace("adopt: {}", f"jar: {{path: ../{place}, mainClass: A}}")
+    write(tmp_path / "topologies" / "a.yaml", text, at=1)
+    folder, found = TopologyFolder(tmp_path / "topologies", print), list[str]()
+    for target in targets:
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        found.append(source_fingerprint(folder.read()["words"]))
+    assert len(set(found)) == 2

@@ -67,9 +67,13 @@ def test_what_nimbus_answers_is_what_the_supervisor_is_given() -> None:
     assert told.heard == [("sendSupervisorAssignments", b"\x0c\x00\x01" + ASSIGNMENTS + b"\x00")]
 
 
-def test_a_deaf_supervisor_keeps_nobody_else_from_hearing() -> None:
+@pytest.mark.parametrize(
+    "gone",
+    [NimbusAddress("127.0.0.1", 1), NimbusAddress("storm..example", 6628)],
+    ids=["deaf", "no host's name"],
+)
+def test_a_supervisor_out_of_reach_keeps_nobody_else_from_hearing(gone: NimbusAddress) -> None:
     told = supervisor()
-    gone = NimbusAddress("127.0.0.1", 1)
     with listening(nimbus()) as leader, listening(told) as address:
         assert relay_assignments(leader, {"dead": gone, "id-1": address}, timeout_seconds=1.0) == {"id-1"}
 

@@ -75,7 +75,7 @@ def call_raw(address: NimbusAddress, method: str, arguments: bytes, timeout_seco
             if not 0 < length <= LARGEST_FRAME_BYTES:
                 raise RelayFailed(f"{address} answers {method} with a frame of {length} bytes")
             reply = _receive(connection, length)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a host name that is none
         raise RelayFailed(f"{address} does not answer {method}: {error}") from error
     header_bytes = 4 + 4 + len(name) + 4
     if reply[:4] != struct.pack(">I", VERSION_1 | REPLY):

@@ -131,6 +131,13 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
 
     What it says under `status` is not looked at. Raises `InvalidResource`.
     """
+    try:
+        return _topology_in(document, base_folder)
+    except RecursionError:
+        raise InvalidResource("the document is nested too deeply") from None
+
+
+def _topology_in(document: object, base_folder: Path | None) -> TopologySpec:
     if document is None:
         raise InvalidResource("the document is empty; a StormTopology (a mapping) is expected")
     if not isinstance(document, dict):

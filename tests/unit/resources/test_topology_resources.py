@@ -138,6 +138,22 @@ def test_a_value_at_length_is_not_told_at_length(wrong: dict[str, Any]) -> None:
     assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.parametrize("levels", range(200, 1100, 100))
+def test_what_is_nested_deeply_is_read_or_refused(levels: int) -> None:
+    """How much of that each step of the reading bears is its own affair."""
+    nested: list[Any] = []
+    for _ in range(levels):
+        nested = [nested]
+    flux = {"flux": {"jar": "a.jar", "definition": {"name": "x", "config": nested}}}
+    said = set()
+    for spec in (flux, {"adopt": {}, "config": {"a": nested}}):
+        try:
+            parse_topology({**document({}), "spec": spec})
+        except InvalidResource as error:
+            said.add(str(error))
+    assert said <= {"the document is nested too deeply"}
+
+
 def test_a_status_of_another_version_does_not_matter() -> None:
     body = document({"adopt": {}}) | {"status": {"phase": "Unheard-of", "figureOfTomorrow": 1}}
     assert parse_topology(body).source == AdoptSource()

@@ -14,6 +14,7 @@ from storm_operator.adapters.kubernetes_only import refuse_kubernetes_only
 from storm_operator.adapters.os_text import is_os_text
 from storm_operator.adapters.resource_rules import check_rules
 from storm_operator.adapters.resource_schema import (
+    TOO_DEEP,
     InvalidResource,
     UnreadableResource,
     check_schema,
@@ -134,7 +135,7 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
     try:
         return _topology_in(document, base_folder)
     except RecursionError:
-        raise InvalidResource("the document is nested too deeply") from None
+        raise InvalidResource(TOO_DEEP) from None
 
 
 def _topology_in(document: object, base_folder: Path | None) -> TopologySpec:

@@ -138,13 +138,14 @@ def _run_passes(
     around: AroundPasses,
 ) -> bool:
     begun = recovered = False
+    specs: Mapping[str, TopologySpec] = {}
     obstacle = _Obstacle(say, stop.is_set)
     while not stop.is_set():
         started, report = time.monotonic(), None
-        specs = folder.read()
-        if specs:
-            loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
         try:
+            specs = folder.read()
+            if specs:
+                loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
             with _telling(around.unseen):
                 if not begun:
                     around.begin()

@@ -452,6 +452,17 @@ def test_a_pass_that_fails_unforeseen_is_told_once_and_the_next_is_tried(tmp_pat
     assert told.startswith("this pass failed, the next one is tried: ValueError: population = 0\nTraceback")
 
 
+def test_a_folder_whose_reading_fails_unforeseen_is_read_anew(tmp_path: Path) -> None:
+    said, stop, loop = list[str](), threading.Event(), scene().loop
+    loop.period_seconds = 0.01
+    folder = Mock(read=Mock(side_effect=[{}, RecursionError("too deep"), {}]))
+    around = AroundPasses(ended=lambda *_: stop.set() if folder.read.call_count == 3 else None)
+    lifecycle = LifecycleManager(NothingRuns(lambda: None), None, said.append)  # type: ignore[arg-type]
+    assert run_forever(folder, lifecycle, loop, stop, said.append, around)
+    (told,) = said
+    assert told.startswith("this pass failed, the next one is tried: RecursionError: too deep\nTraceback")
+
+
 @pytest.mark.parametrize(
     ("fails_with", "seconds"),
     [(None, 600.0), (NimbusUnreachable("away"), 10.0), (ValueError("population = 0"), 10.0)],

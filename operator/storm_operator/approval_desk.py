@@ -92,6 +92,19 @@ class ApprovalDesk:
         the same. Not before it is saved, lest the approval be lost."""
         self.memory.proposals = self.memory.proposals.without(plan.id)
         self._supersede(plan)
+        self._outdate_beside(plan)
+
+    def _outdate_beside(self, plan: Plan) -> None:
+        """What nobody has approved yet, and would use the same supervisors, was reckoned with others there: two plans
+        that each gather topologies where the other's were change places. What is still worth it is proposed anew.
+
+        A way back was not reckoned.
+        """
+        touched = _supervisors_of(plan)
+        for known in self.memory.proposals.waiting:
+            is_open = not known.approved_by and not known.rollback_of
+            if is_open and touched & _supervisors_of(known.plan):
+                self._drop(known, PlanState.EXPIRED, f"plan {plan.id} moves others on its supervisors")
 
     def _keep(self, record: PlanRecord) -> None:
         self.take_up(record)
@@ -187,6 +200,11 @@ class ApprovalDesk:
     def _drop(self, known: PlanRecord, state: PlanState, message: str) -> None:
         self.memory.proposals = self.memory.proposals.without(known.plan.id)
         self.listener.on_record(replace(known, state=state, message=message))
+
+
+def _supervisors_of(plan: Plan) -> set[str]:
+    """Those that its executors leave, or come to."""
+    return {slot.supervisor_id for place in (plan.base, plan.target) for slot in place.slot_of.values()}
 
 
 def was_asked_for(record: PlanRecord) -> bool:

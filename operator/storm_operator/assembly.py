@@ -100,7 +100,9 @@ class Assembly:
 
     def lifecycle(self, say: Callable[[str], None], submitter: Submitter | None = None) -> LifecycleManager:
         """`submitter` None: a JVM on this machine."""
-        return LifecycleManager(self.storm, submitter or JvmSubmitter(self.home), say)
+        made = LifecycleManager(self.storm, submitter or JvmSubmitter(self.home), say)
+        made.on_resumption = self.loop.measure_anew
+        return made
 
     def change_counts(self, name: str, executors: Mapping[str, int]) -> None:
         """Ask Nimbus to give the topology `name` so many executors by component. Raises `NimbusError`."""

@@ -25,7 +25,7 @@ from storm_operator.core.groups import (
     priority_of_topologies,
 )
 from storm_operator.core.learned_profile import accept_profiles
-from storm_operator.core.load_history import undisturbed
+from storm_operator.core.load_history import each_since, undisturbed
 from storm_operator.core.measurement_check import unmeasured_topologies
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_progress import to_drain
@@ -178,12 +178,18 @@ class ControlLoop:
         memory = self.memory
         snapshot = self.observer.observe(specs, memory.history, now, self.period_seconds, memory.steady_since_seconds)
         since = self._running_since(snapshot.taken_at_seconds)
-        steady = replace(snapshot, history=undisturbed(snapshot.history, since))
-        self.memory.history = steady.history
         running = frozenset(topology.id for topology in snapshot.topologies)
+        anew = {one: at for one, at in memory.measured_anew_since.items() if one in running and at <= now}
+        steady = replace(snapshot, history=each_since(undisturbed(snapshot.history, since), anew))
+        memory.history, memory.measured_anew_since = steady.history, anew
         self.desk.drop_those_of_gone(running)
         self._forget_ended(running)
         return steady
+
+    def measure_anew(self, topology_id: str) -> None:
+        """Its spouts begin again: that nothing was to be done until now is no load to plan for."""
+        since = {**self.memory.measured_anew_since, topology_id: self.clock.now()}
+        self.memory.measured_anew_since = since
 
     def _forget_ended(self, running: frozenset[str]) -> None:
         """Delete what is kept for topologies that have ended, once two passes in a row agree that they have.

@@ -95,6 +95,8 @@ class LifecycleManager:
     """Told name and id: a next life must know whom it may resume, wherever this one ends. Raises `AdapterError`."""
     on_submission: Callable[[], None] = lambda: None
     """Told when one begins, and when it is done, once `progress` says so: to submit may take longer than a pass."""
+    on_resumption: Callable[[str], None] = lambda _: None
+    """Told the id of a topology whose spouts were deactivated till now."""
     repairs: dict[str, str] = field(default_factory=dict)
     """By topology: what the last step found changed by somebody else, and what becomes of it, in a sentence."""
 
@@ -191,6 +193,7 @@ class LifecycleManager:
                 self.progress[name] = Progress(Stage.SUSPENDED, "its spouts are deactivated", topology_id)
             case Resume() if running is not None:
                 self.storm.activate(running.id)
+                self.on_resumption(running.id)
                 self.suspended = {other: own for other, own in self.suspended.items() if other != name}
                 self.say(f"{name}: resumed")
                 self.progress[name] = Progress(Stage.RUNNING, "", topology_id)

@@ -140,6 +140,8 @@ class LoopMemory:
     records: tuple[PlanRecord, ...] = ()
     steady_since_seconds: float = -math.inf
     """When a plan was last begun, carried on or given up here."""
+    measured_anew_since: Mapping[str, float] = field(default_factory=dict)
+    """By topology id, since when what is measured of it tells its load, in seconds since 1970."""
     proposals: Proposals = field(default_factory=Proposals)
     ended: frozenset[str] = frozenset()
     """Topologies that something is kept for although the last pass did not see them run."""

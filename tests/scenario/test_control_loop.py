@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import loop_scene
+from builders import PERIOD_SECONDS
 from fake_cluster import Killed
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, FakeObserver, Scene, last_state, scene, with_mode
 from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, TopologyNotAlive, ZooKeeperUnreachable
@@ -793,6 +794,18 @@ def test_plan_that_nimbus_refuses_again_is_abandoned_with_the_reason_and_the_loo
     assert refused.message == "abandoned: Nimbus failed in deactivate words"
     assert not isinstance(decision, Hold) or decision.reason is not HoldReason.CLUSTER_UNREACHABLE
     assert played.audience.reports[-1].snapshot is not None
+
+
+def test_what_was_measured_while_spouts_were_deactivated_is_no_load_to_plan_for() -> None:
+    played = scene()
+    played.loop.measure_anew("words")
+    played.observer.counted_seconds = PERIOD_SECONDS + 1.0
+    held = played.run()
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.WARMING_UP
+    assert "suspension" in held.message
+    played.observer.counted_seconds = PERIOD_SECONDS
+    assert isinstance(played.run(), Plan)
 
 
 def test_drained_topology_that_somebody_rebalances_is_resumed_once_that_is_over() -> None:

@@ -14,7 +14,7 @@ from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, Scene, last_state, scene,
 from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.apply import Applier
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.settings import (
     ApprovalMode,
@@ -106,6 +106,32 @@ def test_manual_approval_makes_a_plan_wait_in_mode_enforce() -> None:
     played = scene()
     plan = proposed(played, with_approval(ApprovalMode.MANUAL))
     assert "approval is Manual" in told(played, plan.id).message
+
+
+@pytest.mark.parametrize(("where", "state"), [("s2:6702", PlanState.EXPIRED), ("s9:6700", PlanState.PROPOSED)])
+def test_proposal_was_reckoned_with_others_where_they_were(where: str, state: PlanState) -> None:
+    """Carried out after theirs, it may gather where nobody is any more."""
+    played = scene()
+    plan = proposed(played)
+    others = Executor("others", 1, 1, "spout")
+    theirs = replace(
+        plan,
+        id="theirs",
+        topology_ids=("others",),
+        base=Assignment({others: slot("s8:6700")}),
+        target=Assignment({others: slot(where)}),
+    )
+    played.loop.desk.release(theirs)
+    assert told(played, plan.id).state is state
+    assert (told(played, plan.id).message == "plan theirs moves others on its supervisors") is (not waiting(played))
+
+
+def test_what_was_approved_is_carried_out_whatever_others_do() -> None:
+    played = scene()
+    plan = proposed(played)
+    played.loop.desk.approve(plan.id, "somebody")
+    played.loop.desk.release(replace(plan, id="theirs", topology_ids=("others",)))
+    assert waiting(played) == [plan.id]
 
 
 def test_proposal_that_still_stands_is_kept_and_told_once() -> None:

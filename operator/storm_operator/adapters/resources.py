@@ -199,15 +199,14 @@ def _object_name(metadata: Mapping[str, Any]) -> str | None:
 
 
 def _is_paused(metadata: Mapping[str, Any]) -> bool:
-    """Annotations are texts, as Kubernetes has it; any but `true` pauses nothing."""
+    """Annotations are texts, as Kubernetes has it. One that may have been meant to pause is not passed over."""
     annotations = metadata.get("annotations") or {}
     if not isinstance(annotations, dict):
         raise InvalidResource(f"metadata.annotations is {short_repr(annotations)}: texts by name are right")
     value = annotations.get(PAUSED_ANNOTATION)
-    if not isinstance(value, str | None):
-        raise InvalidResource(
-            f"metadata.annotations.{PAUSED_ANNOTATION} is {short_repr(value)}: 'true' in quotes is right"
-        )
+    if value not in (None, "true", "false", ""):
+        right = "'true' in quotes is right, or 'false', which pauses nothing"
+        raise InvalidResource(f"metadata.annotations.{PAUSED_ANNOTATION} is {short_repr(value)}: {right}")
     return value == "true"
 
 

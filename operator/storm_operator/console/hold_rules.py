@@ -89,7 +89,10 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         looked=False,
     ),
     HoldReason.AWAITING_APPROVAL: HoldRule(
-        "The plan waits for a person.", "Somebody who approves or rejects it.", looked=True
+        "The plan waits for a person.",
+        "Somebody who approves or rejects it: on the page, where that may be (standalone --page-approval), or on "
+        "Kubernetes by the annotation storm-operator.dev/rebalance of its StormRebalance.",
+        looked=True,
     ),
     HoldReason.EXCLUDED_WINDOW: HoldRule(
         "In the windows of scheduling.excludedWindows no plan is applied, not even an urgent one.",

@@ -125,6 +125,16 @@ class PageHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer(with_body=True)
 
+    def do_PUT(self) -> None:
+        """Refused, as DELETE and PATCH, in the same form as all else: no program is to be told in HTML."""
+        self._answer(with_body=True)
+
+    def do_DELETE(self) -> None:
+        self._answer(with_body=True)
+
+    def do_PATCH(self) -> None:
+        self._answer(with_body=True)
+
     def _answer(self, with_body: bool) -> None:
         response = self._refusal() or self._found()
         body, encoding = response.body, ""
@@ -185,7 +195,7 @@ class PageHandler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"])) if self.command == "POST" else b""
         tag = self.headers.get("If-None-Match", "")
         page = self.site.pages.get(parts.path)
-        if page is not None and self.command != "POST":
+        if page is not None and self.command in ("GET", "HEAD"):
             return Response(HTTPStatus.NOT_MODIFIED, b"", tag=tag) if tag == page.tag else page
         if not parts.path.startswith(PREFIX):
             return Response(HTTPStatus.NOT_FOUND, to_bytes(Failure(f"there is nothing at {parts.path}")))

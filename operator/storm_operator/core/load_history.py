@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from storm_operator.core.model import Executor, ExecutorLoad, Topology
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
@@ -82,6 +83,21 @@ def undisturbed(history: Sequence[LoadPeriod], since_seconds: float | None) -> t
     if since_seconds is None:
         return tuple(history)
     return tuple(period for period in history if period.ended_at_seconds - period.period_seconds >= since_seconds)
+
+
+def each_since(history: Sequence[LoadPeriod], since_seconds: Mapping[str, float]) -> tuple[LoadPeriod, ...]:
+    """The history without what was measured of a topology (its id) in periods that began before `since_seconds`."""
+
+    def counts(topology_id: str, period: LoadPeriod) -> bool:
+        return period.ended_at_seconds - period.period_seconds >= since_seconds.get(topology_id, -math.inf)
+
+    if not since_seconds:
+        return tuple(history)
+    kept = (
+        replace(period, components={key: load for key, load in period.components.items() if counts(key[0], period)})
+        for period in history
+    )
+    return tuple(period for period in kept if period.components)
 
 
 def periods_by_topology(history: Sequence[LoadPeriod]) -> Counter[str]:

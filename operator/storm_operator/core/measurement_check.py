@@ -73,7 +73,8 @@ def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
     nobody measures."""
     if not snapshot.topologies:
         return Hold(HoldReason.NO_CHANGE, "no topology runs: there is nothing to place")
-    unmeasured = f"no control period has been measured since the start, or since the last plan{_problems(snapshot)}"
+    since = "since the start, or since the last plan or suspension"
+    unmeasured = f"no control period has been measured {since}{_problems(snapshot)}"
     in_use = {snapshot.assignment.slot_of[executor].supervisor_id for executor in _running(snapshot, settings)}
     silent = sorted(
         supervisor.host

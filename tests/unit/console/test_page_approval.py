@@ -181,6 +181,16 @@ class TestOverHttp:
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert capsys.readouterr().err == ""
 
+    @pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH"])
+    @pytest.mark.parametrize("path", ["/", "/api/v1/plans", "/nowhere"])
+    def test_what_nobody_may_is_refused_as_a_program_reads_it(self, asked: Any, method: str, path: str) -> None:
+        connection = HTTPConnection("127.0.0.1", asked.port, timeout=10)
+        connection.request(method, path)
+        answer = connection.getresponse()
+        assert answer.status in (404, 405)
+        assert json.loads(answer.read()).keys() == {"message"}
+        connection.close()
+
     def test_another_site_may_not(self, asked: Any) -> None:
         assert asked(Origin="http://evil.example") == (403, 0)
         assert asked(Origin="null") == (403, 0)

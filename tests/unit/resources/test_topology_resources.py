@@ -178,10 +178,12 @@ def test_a_pause_is_an_annotation_that_says_true(annotations: object, is_paused:
     ("annotations", "words"),
     [
         ({"storm-operator.dev/paused": True}, r"storm-operator\.dev/paused is True: 'true' in quotes is right"),
+        ({"storm-operator.dev/paused": "yes"}, r"paused is 'yes': 'true' in quotes is right, or 'false'"),
+        ({"storm-operator.dev/paused": "True"}, r"paused is 'True': 'true' in quotes is right, or 'false'"),
         (["storm-operator.dev/paused"], r"metadata\.annotations is \['storm"),
     ],
 )
-def test_a_pause_that_kubernetes_would_refuse_is_refused(annotations: object, words: str) -> None:
+def test_a_pause_that_would_pause_nothing_is_refused(annotations: object, words: str) -> None:
     body = document({"adopt": {}})
     body["metadata"] = {"name": "words", "annotations": annotations}
     with pytest.raises(InvalidResource, match=words):

@@ -8,7 +8,14 @@ import pytest
 
 from builders import chain_topology, component_load, history, snapshot, supervisors
 from storm_operator.adapters.resource_schema import topology_schema
-from storm_operator.core.load_history import KEPT_PERIODS, executors_needed, load_period, periods_seen, with_period
+from storm_operator.core.load_history import (
+    KEPT_PERIODS,
+    each_since,
+    executors_needed,
+    load_period,
+    periods_seen,
+    with_period,
+)
 from storm_operator.core.model import ExecutorLoad
 from storm_operator.core.placement.aniello_online import PARAMETERS
 from storm_operator.core.placement.triggers import seconds_at_bound
@@ -42,6 +49,21 @@ def test_a_period_counts_in_which_just_as_many_were_measured_as_must_be() -> Non
     loads = dict.fromkeys(many.executors[:55], ExecutorLoad(100.0, 300.0, 300.0, 300.0, 0.0, 0.0))
     assert load_period([many], loads, {}, NOW, 10.0, {many.id: 0.55}) is not None
     assert load_period([many], loads, {}, NOW, 10.0, {many.id: 0.56}) is None
+
+
+def test_what_was_measured_of_a_topology_before_it_counts_is_left_out_and_of_others_it_stays() -> None:
+    load = component_load(100)
+    periods = tuple(
+        LoadPeriod(NOW + 10.0 * at, 10.0, {("words", "spout"): load, ("others", "spout"): load}, {}) for at in range(3)
+    )
+    kept = each_since(periods, {"words": NOW})
+    assert [sorted(owner for owner, _ in period.components) for period in kept] == [
+        ["others"],
+        ["others", "words"],
+        ["others", "words"],
+    ]
+    assert each_since(periods, {"words": NOW + 20.0, "others": NOW + 20.0}) == ()
+    assert each_since(periods, {}) == periods
 
 
 @pytest.mark.parametrize("setting", ["historyPeriods", "minimumPeriods"])

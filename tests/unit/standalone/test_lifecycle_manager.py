@@ -188,8 +188,11 @@ def test_topology_whose_jar_is_gone_can_still_be_suspended_and_resumed(tmp_path:
     storm.topologies = [replace(storm.topologies[0], status="INACTIVE")]
     manager.step({"words": replace(spec, suspend=True)}, 2.0)
     assert "no file" in manager.progress["words"].message
+    told: list[str] = []
+    manager.on_resumption = told.append
     manager.step({"words": spec}, 3.0)
     assert storm.calls == ["deactivate words-1", "activate words-1"]
+    assert told == ["words-1"]
 
 
 def test_topology_whose_jar_is_gone_is_known_to_run_all_the_same(tmp_path: Path) -> None:

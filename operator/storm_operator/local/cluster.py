@@ -47,7 +47,10 @@ class LocalCluster:
         check_name(name)
         layout = read_layout(name)
         if layout is None:
-            raise LocalClusterError(f"no cluster {name!r} is up ({state_file(name)} does not exist)")
+            raise LocalClusterError(
+                f"no cluster {name!r} is up ({state_file(name)} does not exist); "
+                f"`storm-operator local up --name {name}` brings one up"
+            )
         cluster = cls(layout.spec)
         cluster._layout = layout
         return cluster

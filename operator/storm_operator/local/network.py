@@ -75,13 +75,16 @@ def _switch_config(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], fl
 
 
 def _device_commands(device: str, port: int, addresses: list[str]) -> list[str]:
-    """One TAP device with its address, and everybody else's MAC address as known, so that nobody asks by ARP."""
+    """One TAP device with its address, and everybody else's MAC address as known, so that nobody asks by ARP.
+
+    But for who still sends to an address of an earlier cluster, and has asked already: that answer is replaced.
+    """
     return [
         f"tuntap add dev {device} mode tap vnet_hdr",
         f"link set {device} address {mac_address(port)} mtu {MTU} addrgenmode none up",
         f"address add {addresses[port]}/24 dev {device}",
         *(
-            f"neighbour add {address} lladdr {mac_address(other)} dev {device} nud permanent"
+            f"neighbour replace {address} lladdr {mac_address(other)} dev {device} nud permanent"
             for other, address in enumerate(addresses)
             if other != port
         ),

@@ -16,6 +16,8 @@ from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.loop_ports import Listener, LoopMemory
 
+OTHERS_MOVE = "plan {} moves others on its supervisors: it is proposed anew while it is worth it"
+
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDesk:
@@ -104,7 +106,7 @@ class ApprovalDesk:
         for known in self.memory.proposals.waiting:
             is_open = not known.approved_by and not known.rollback_of
             if is_open and touched & _supervisors_of(known.plan):
-                self._drop(known, PlanState.EXPIRED, f"plan {plan.id} moves others on its supervisors")
+                self._drop(known, PlanState.EXPIRED, OTHERS_MOVE.format(plan.id))
 
     def _keep(self, record: PlanRecord) -> None:
         self.take_up(record)

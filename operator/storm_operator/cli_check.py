@@ -15,6 +15,7 @@ from storm_operator.adapters.resources import (
     InvalidResource,
     parse_topology,
     read_documents,
+    refuse_idle_pause,
     topology_files,
 )
 from storm_operator.cli_output import written_out
@@ -99,6 +100,7 @@ def _check_document(path: Path, document: object, seen: Seen) -> list[Checked]:
     """What is wrong with it (mistakes of single fields, else what does not go together), or that nothing is."""
     try:
         spec = parse_topology(document, base_folder=path.parent)
+        refuse_idle_pause(spec, cast("Mapping[str, Any]", document))
     except InvalidResource as error:
         return [Checked(path, words) for words in (str(error), *error.others)]
     topology = (told_nimbus(spec, cast("Mapping[str, Any]", document)), spec.name)  # else there would be no spec of it

@@ -74,7 +74,15 @@ class GroupTurns:
             heard |= self.memory.missed_turns.after(group.topology_ids, snapshot, decision, in_hand)
             decisions.append((group.topology_ids, decision))
         self.memory.missed_turns = MissedTurns(heard)
-        return tuple(decisions)
+        return tuple((topology_ids, self._as_it_stands(decision)) for topology_ids, decision in decisions)
+
+    def _as_it_stands(self, decision: Decision) -> Decision:
+        """A plan that was to wait for a person, and that another's of this pass has outdated, is none."""
+        if isinstance(decision, Hold):
+            return decision
+        waits = self.memory.proposals.named(decision.id) is not None
+        is_known = waits or self.plans.known(decision.id) is not None
+        return decision if is_known else Hold(HoldReason.APPLYING, MEASURED_ANEW, decision.gain_percent)
 
     def _decide_and_apply(
         self, group: Group, snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]

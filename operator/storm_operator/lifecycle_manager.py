@@ -96,7 +96,7 @@ class LifecycleManager:
     on_submission: Callable[[], None] = lambda: None
     """Told when one begins, and when it is done, once `progress` says so: to submit may take longer than a pass."""
     on_resumption: Callable[[str], None] = lambda _: None
-    """Told the id of a topology whose spouts were deactivated till now."""
+    """Told the id of a topology whose spouts were deactivated till now, before they are activated."""
     repairs: dict[str, str] = field(default_factory=dict)
     """By topology: what the last step found changed by somebody else, and what becomes of it, in a sentence."""
 
@@ -192,8 +192,8 @@ class LifecycleManager:
                 self.say(f"{name}: suspended")
                 self.progress[name] = Progress(Stage.SUSPENDED, "its spouts are deactivated", topology_id)
             case Resume() if running is not None:
+                self.on_resumption(running.id)  # first: an answer that is lost makes it no less so
                 self.storm.activate(running.id)
-                self.on_resumption(running.id)
                 self.suspended = {other: own for other, own in self.suspended.items() if other != name}
                 self.say(f"{name}: resumed")
                 self.progress[name] = Progress(Stage.RUNNING, "", topology_id)

@@ -148,6 +148,7 @@ class PlanVerification:
 
         def save(step: PlanRecord) -> None:
             self.plans.journal.save(step)
+            self.desk.release(step.plan)
             if record not in self.plans.memory.records:
                 self.plans.tell(record)
             self.plans.tell(step)
@@ -180,8 +181,14 @@ class PlanVerification:
         if is_left or waits or moved_away(failed, snapshot.assignment) or why_no_way_back(stands.plan, snapshot):
             return False
         again = way_back_from(stands, failed.before, self.new_plan_id(now), now)
+
+        def save(step: PlanRecord) -> None:
+            self.plans.journal.save(step)
+            self.desk.release(step.plan)
+            self.plans.tell(step)
+
         try:
-            self.plans.settle(self.plans.applier.apply(again, self.plans.save))
+            self.plans.settle(self.plans.applier.apply(again, save))
         except OUT_OF_REACH:
             raise
         except RebalanceInProgress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from fake_cluster import FakeCluster
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, Scene, last_state, scene, with_mode
 from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.apply import Applier
-from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
+from storm_operator.approval_desk import OTHERS_MOVE, ApprovalDesk
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.settings import (
@@ -28,6 +30,7 @@ from storm_operator.core.settings import (
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.wording import figure
+from storm_operator.group_turns import MEASURED_ANEW, GroupTurns
 
 RECOMMEND = with_mode(Mode.RECOMMEND)
 COUNT_ON_S2 = sorted(e for e, place in SPREAD.items() if place == slot("s2:6701"))[0]
@@ -123,14 +126,53 @@ def test_proposal_was_reckoned_with_others_where_they_were(where: str, state: Pl
     )
     played.loop.desk.release(theirs)
     assert told(played, plan.id).state is state
-    assert (told(played, plan.id).message == "plan theirs moves others on its supervisors") is (not waiting(played))
+    assert (told(played, plan.id).message == OTHERS_MOVE.format("theirs")) is (not waiting(played))
+
+
+def others_plan(plan: Plan) -> Plan:
+    """Of a topology that nobody here knows, on a supervisor of `plan`."""
+    others = Executor("others", 1, 1, "spout")
+    base, target = Assignment({others: slot("s1:6705")}), Assignment({others: slot("s2:6705")})
+    return replace(plan, id="theirs", topology_ids=("others",), base=base, target=target)
+
+
+def test_proposal_that_another_plan_of_the_same_pass_outdates_is_told_as_a_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What nobody can approve is no plan: figures and conditions would take it for one."""
+    played, decide_and_apply = scene(), GroupTurns._decide_and_apply
+
+    def and_then_others(turns: GroupTurns, *about: Any) -> Decision:
+        made = decide_and_apply(turns, *about)
+        assert isinstance(made, Plan)
+        turns.desk.release(others_plan(made))
+        return made
+
+    monkeypatch.setattr(GroupTurns, "_decide_and_apply", and_then_others)
+    decision = played.run(RECOMMEND)
+    assert isinstance(decision, Hold)
+    assert (decision.reason, decision.message) == (HoldReason.APPLYING, MEASURED_ANEW)
+
+
+def test_a_way_back_outdates_proposals_beside_it_as_any_plan_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = scene()
+    plan = harmful_plan(played)
+    in_hand = played.loop.memory.records[-1]
+    theirs = replace(in_hand, plan=others_plan(plan), state=PlanState.PROPOSED, approved_by="")
+    for drop in ("drop_those_of_gone", "drop_those_of_unmanaged"):  # of others nothing runs in this scene
+        monkeypatch.setattr(ApprovalDesk, drop, lambda *_: None)
+    played.loop.memory.proposals = played.loop.memory.proposals.having(theirs)
+    while PlanState.ROLLED_BACK not in {record.state for record in played.loop.memory.records}:
+        assert waiting(played) == ["theirs"]
+        played.run()
+    assert waiting(played) == []
 
 
 def test_what_was_approved_is_carried_out_whatever_others_do() -> None:
     played = scene()
     plan = proposed(played)
     played.loop.desk.approve(plan.id, "somebody")
-    played.loop.desk.release(replace(plan, id="theirs", topology_ids=("others",)))
+    played.loop.desk.release(others_plan(plan))
     assert waiting(played) == [plan.id]
 
 

@@ -87,6 +87,7 @@ def read_topology_file(path: Path) -> TopologySpec:
         document = _parsed(path, yaml_document)
         spec = parse_topology(document, base_folder=path.parent)
         refuse_kubernetes_only(document["spec"])
+        refuse_idle_pause(spec, document)
     except InvalidResource as error:
         raise type(error)(f"{path.name}: {error.in_one_sentence}", topology=_topology_named_in(document)) from error
     return spec
@@ -199,15 +200,29 @@ def _object_name(metadata: Mapping[str, Any]) -> str | None:
 
 
 def _is_paused(metadata: Mapping[str, Any]) -> bool:
-    """Annotations are texts, as Kubernetes has it. One that may have been meant to pause is not passed over."""
+    """Annotations are texts, as Kubernetes has it; any but `true` pauses nothing (see `refuse_idle_pause`)."""
     annotations = metadata.get("annotations") or {}
     if not isinstance(annotations, dict):
         raise InvalidResource(f"metadata.annotations is {short_repr(annotations)}: texts by name are right")
     value = annotations.get(PAUSED_ANNOTATION)
-    if value not in (None, "true", "false", ""):
-        right = "'true' in quotes is right, or 'false', which pauses nothing"
-        raise InvalidResource(f"metadata.annotations.{PAUSED_ANNOTATION} is {short_repr(value)}: {right}")
+    if not isinstance(value, str | None):
+        raise _wrong_pause(value)
     return value == "true"
+
+
+def refuse_idle_pause(spec: TopologySpec, document: Mapping[str, Any]) -> None:
+    """Raises `InvalidResource` where the annotation may have been meant to pause, and does not.
+
+    Of files alone: a resource on Kubernetes that is invalid would be left for that, and deleted without a kill.
+    """
+    value = (document["metadata"].get("annotations") or {}).get(PAUSED_ANNOTATION)
+    if not spec.is_paused and value not in (None, "", "false"):
+        raise _wrong_pause(value)
+
+
+def _wrong_pause(value: object) -> InvalidResource:
+    right = "'true' in quotes is right, or 'false', which pauses nothing"
+    return InvalidResource(f"metadata.annotations.{PAUSED_ANNOTATION} is {short_repr(value)}: {right}")
 
 
 def _check_config(config: Mapping[str, Any]) -> None:

@@ -14,11 +14,12 @@ import signal
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 from urllib.parse import quote_plus
 
 from storm_operator.adapters.errors import (
@@ -34,6 +35,8 @@ from storm_operator.adapters.errors import (
 from storm_operator.adapters.os_text import is_os_text
 from storm_operator.core.model import read_only
 from storm_operator.core.short_repr import short_repr
+
+T = TypeVar("T")
 
 FLUX_MAIN_CLASS = "org.apache.storm.flux.Flux"
 DEFAULT_TIMEOUT_SECONDS = 120.0
@@ -102,7 +105,7 @@ def submit_jar(
     check_jar(submission.jar)
     check_home(home)
     check_arguments(submission)
-    with _temporary_files(), tempfile.TemporaryFile() as log:
+    with _opened(tempfile.TemporaryFile) as log:
         exit_code = _run(command(submission, home), home, log, timeout_seconds)
         output = _end_of(log)
     if exit_code is None:
@@ -121,9 +124,10 @@ def submit_flux(
     submission: FluxSubmission, home: StormClientHome, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 ) -> Submitted:
     """Submits a Flux definition; errors as `submit_jar`. What is wrong in a definition is in SubmissionFailed's log."""
-    with _temporary_files(), tempfile.TemporaryDirectory(prefix="storm-operator-flux-") as folder:
+    with _opened(partial(tempfile.TemporaryDirectory, prefix="storm-operator-flux-")) as folder:
         path = Path(folder) / "topology.yaml"
-        path.write_text(submission.definition, encoding="utf-8")
+        with _temporary_files():
+            path.write_text(submission.definition, encoding="utf-8")
         arguments = ("--remote", "--no-splash", str(path))
         jar = JarSubmission(submission.jar, FLUX_MAIN_CLASS, arguments, submission.conf_overrides)
         return submit_jar(jar, home, timeout_seconds)
@@ -159,6 +163,14 @@ def check_arguments(submission: JarSubmission) -> None:
                 f"an argument of {submission.main_class} is {short_repr(argument)}: a text without NUL, and without"
                 " half characters, is right"
             )
+
+
+@contextmanager
+def _opened(make: Callable[[], AbstractContextManager[T]]) -> Iterator[T]:
+    with ExitStack() as stack:
+        with _temporary_files():
+            opened = stack.enter_context(make())
+        yield opened
 
 
 @contextmanager

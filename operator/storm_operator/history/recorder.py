@@ -14,16 +14,14 @@ from storm_operator.core.plan_record import PlanRecord
 from storm_operator.history.store import HistoryStore, LeftBehind, NotPublished
 from storm_operator.loop_ports import PassReport
 
-MICROSECOND = 1e-6
-"""The least by which recorded times differ, in seconds."""
+LEAST_APART_SECONDS = 2e-6
+"""By which recorded times differ for sure: they are whole microseconds, and today's are no multiples of one."""
 QUEUED_PASSES = 8
 """Passes that may wait to be written; more would only fill memory."""
 MOST_RECORDS_KEPT = 1000
 """Of plans, while nothing can be written; the newest."""
 DIFFERS_EACH_TIME = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
-"""In the words of one obstacle: the file, which is of one period alone, and how long somebody waited for an answer."""
-QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-"""In those of one thing that is left behind: the first file that could not be deleted."""
+"""In the words of one obstacle: the file, which is of one period alone, how many, and how long an answer took."""
 Say = Callable[[str], None]
 
 
@@ -61,7 +59,7 @@ class PassCollector:
             return None
         # At the last pass' time a plan may have a row already. Before the first there is no time but the plans' own.
         at_seconds = (
-            self._last_at_seconds + MICROSECOND
+            self._last_at_seconds + LEAST_APART_SECONDS
             if self._last_at_seconds
             else max(record.in_force_at_seconds or record.plan.created_at_seconds for record in self._records)
         )
@@ -215,9 +213,10 @@ class Recorder:
 
     def _tell_of_rest(self, rest: LeftBehind) -> None:
         """Once: it stays so, as a rule, and is no obstacle to what is written."""
-        gist = QUOTED.sub("", str(rest))
+        first_line = next(iter(str(rest).splitlines()), "")  # stores may name each file in a line of its own
+        gist = DIFFERS_EACH_TIME.sub("", first_line)
         if gist not in self._left_behind:
-            self._say(f"history: {rest}")
+            self._say(f"history: {first_line}")
         self._left_behind.add(gist)
 
     def _tell(self, obstacle: Exception) -> None:

@@ -105,6 +105,11 @@ def test_a_file_that_cannot_be_read_or_has_none_is_said(tmp_path: Path) -> None:
         ("spec:", "spec:\n  1: 2", "spec: unknown field 1"),
         ("spec:", "spec:\n  config: {a: 2026-13-45}", "not valid YAML: month must be in 1..12"),
         ("name: payments", "name: Bad Name!", "metadata.name is 'Bad Name!': small letters, digits, - and . are right"),
+        (
+            "name: payments",
+            "name: payments, annotations: {storm-operator.dev/paused: 'yes'}",
+            "paused is 'yes': 'true' in quotes is right",
+        ),
         ("name: payments", "name: 5", "metadata.name is 5: a text is right; put it in quotes"),
     ],
 )

@@ -355,13 +355,14 @@ def test_what_became_of_a_plan_before_the_first_pass_ended_is_not_told_of_1970(t
     assert row["period_end"] >= row["created_at"]
 
 
+@pytest.mark.parametrize("at_seconds", [1_800_000_000.0, 1_800_000_000.7563555, 1_800_000_000.1588595])
 def test_what_is_heard_of_a_plan_after_the_last_pass_is_no_second_row_of_the_same_key(
-    reports: list[PassReport], tmp_path: Path
+    at_seconds: float, reports: list[PassReport], tmp_path: Path
 ) -> None:
     """As that it was approved: it is still proposed, and ingest would keep either row."""
     recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), lambda _: None)
     recorder.on_record(plan_record(PlanState.PROPOSED))
-    recorder.on_pass(reports[0])
+    recorder.on_pass(replace(reports[0], at_seconds=at_seconds))
     recorder.on_record(replace(plan_record(PlanState.PROPOSED), approved_by="alice"))
     recorder.close()
     told = sorted(rows(tmp_path, "plans"), key=lambda row: row["period_end"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -230,10 +231,17 @@ def deletes_nothing(_: Files, path: str) -> None:
     raise PermissionError(f"When deleting key '{path}' in bucket 'history': AWS Error ACCESS_DENIED")
 
 
+def deletes_nothing_key_by_key(files: Files, path: str) -> None:
+    keys = files.below(path)
+    told = "".join(f"\n- key '{key}': Access Denied" for key in keys)
+    raise OSError(f"Got the following {len(keys)} errors when deleting objects in S3 bucket 'history':{told}")
+
+
+@pytest.mark.parametrize("refusal", [deletes_nothing, deletes_nothing_key_by_key])
 def test_a_store_that_deletes_nothing_has_each_period_published_once_and_it_is_said_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refusal: Callable[[Files, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Files, "delete", deletes_nothing)
+    monkeypatch.setattr(Files, "delete", refusal)
     store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(publish_after_seconds=20.0))
     said: list[str] = []
     recorder = Recorder(store, said.append, queued=100)
@@ -247,6 +255,7 @@ def test_a_store_that_deletes_nothing_has_each_period_published_once_and_it_is_s
     assert [words.partition(" from ")[0] for words in said] == [
         "history: what is published by now, or too old, cannot be deleted"
     ]
+    assert "\n" not in said[0]
 
 
 def test_of_an_own_period_that_broke_it_is_said_once_and_the_others_are_published(tmp_path: Path) -> None:

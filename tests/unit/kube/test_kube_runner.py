@@ -175,6 +175,12 @@ class TestFollowUp:
         resting.lifecycle.is_under_way = False
         assert resting.until(3600.0) == [2.0, 4.0, 6.0, 8.0]
 
+    def test_comes_when_what_failed_may_be_tried_again_however_long_the_period(self, resting: Resting) -> None:
+        resting.lifecycle.is_under_way, resting.lifecycle.next_try_at_seconds = False, NOW_SECONDS + 40.0
+        assert resting.until(41.0) == [2.0, 40.0]
+        resting.lifecycle.next_try_at_seconds = math.inf
+        assert resting.until(3600.0) == [2.0, 40.0, 42.0]
+
     def test_takes_half_of_the_time_at_most(self, resting: Resting) -> None:
         resting.takes_seconds = 5.0
         assert resting.until(30.0) == [2.0, 12.0, 22.0]
@@ -236,8 +242,8 @@ def test_after_a_pass_that_a_peer_was_in_the_way_of_the_next_comes_soon_however_
     """A peer that goes away in the midst of a pass may have cut a plan short, whose spouts are paused."""
     start, unseen = Start(monkeypatch), report_of_unseen(NOW_SECONDS, "Nimbus does not answer")
     monkeypatch.setattr(ManagedCluster, "_follow_wishes", Mock(return_value=(start.opened, Mock(), {})))
-    start.opened.loop = Mock(period_seconds=60.0, seconds_to_next=60.0, run_once=Mock(side_effect=[Mock(), unseen]))
-    assert start.rests_after(2) == [60.0, LONGEST_PASS_RETRY_SECONDS]
+    start.opened.loop = Mock(period_seconds=60.0, seconds_to_next=7.0, run_once=Mock(side_effect=[Mock(), unseen]))
+    assert start.rests_after(2) == [7.0, LONGEST_PASS_RETRY_SECONDS]
 
 
 def test_what_kubernetes_refuses_at_the_start_is_told_and_tried_ever_more_slowly(

@@ -12,7 +12,7 @@ import yaml
 from crd_cases import document
 from storm_operator.adapters.resources import API_VERSION, InvalidResource, parse_topology, read_topology_file
 from storm_operator.core.settings import ApplyMethod, ResourceSettings, SchedulingSettings
-from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION, AdoptSource, FluxSource, JarSource
 
 
 def file_of(folder: Path, **spec: Any) -> Path:
@@ -178,16 +178,27 @@ def test_a_pause_is_an_annotation_that_says_true(annotations: object, is_paused:
     ("annotations", "words"),
     [
         ({"storm-operator.dev/paused": True}, r"storm-operator\.dev/paused is True: 'true' in quotes is right"),
-        ({"storm-operator.dev/paused": "yes"}, r"paused is 'yes': 'true' in quotes is right, or 'false'"),
-        ({"storm-operator.dev/paused": "True"}, r"paused is 'True': 'true' in quotes is right, or 'false'"),
         (["storm-operator.dev/paused"], r"metadata\.annotations is \['storm"),
     ],
 )
-def test_a_pause_that_would_pause_nothing_is_refused(annotations: object, words: str) -> None:
+def test_a_pause_that_kubernetes_would_refuse_is_refused(annotations: object, words: str) -> None:
     body = document({"adopt": {}})
     body["metadata"] = {"name": "words", "annotations": annotations}
     with pytest.raises(InvalidResource, match=words):
         parse_topology(body)
+
+
+@pytest.mark.parametrize("value", ["yes", "True", " true"])
+def test_a_pause_that_would_pause_nothing_is_refused_of_a_file_alone(value: str, tmp_path: Path) -> None:
+    """On Kubernetes an invalid StormTopology is left, and nothing is killed when it is deleted."""
+    body = document({"adopt": {}})
+    body["metadata"] = {"name": "words", "annotations": {PAUSED_ANNOTATION: value}}
+    assert not parse_topology(body).is_paused
+    file = tmp_path / "words.yaml"
+    file.write_text(yaml.safe_dump(body))
+    words = rf"paused is '{value}': 'true' in quotes is right, or 'false'"
+    with pytest.raises(InvalidResource, match=words):
+        read_topology_file(file)
 
 
 def test_yaml_that_is_none_names_the_file(tmp_path: Path) -> None:

@@ -464,14 +464,24 @@ def test_a_folder_whose_reading_fails_unforeseen_is_read_anew(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("fails_with", "seconds"),
-    [(None, 600.0), (NimbusUnreachable("away"), 10.0), (ValueError("population = 0"), 10.0)],
-    ids=["came through", "peer in the way", "unforeseen"],
+    ("fails_with", "being_moved", "seconds"),
+    [
+        (None, (), 600.0),
+        (None, ("words",), 10.0),
+        (NimbusUnreachable("away"), (), 10.0),
+        (ValueError("population = 0"), (), 10.0),
+    ],
+    ids=["came through", "left a plan half done", "peer in the way", "unforeseen"],
 )
 def test_after_a_pass_that_failed_the_next_one_comes_soon_however_long_the_period(
-    fails_with: Exception | None, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fails_with: Exception | None,
+    being_moved: tuple[str, ...],
+    seconds: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Spouts may be paused meanwhile."""
+    monkeypatch.setattr(ControlLoop, "being_moved", being_moved)
     stop, played, told = Mock(is_set=Mock(side_effect=[False, True])), scene(), list[float]()
     played.loop.period_seconds, played.observer.error = 600.0, fails_with
     monkeypatch.setattr(standalone, "time", Mock(monotonic=lambda: 100.0, time=lambda: 1_800_000_000.0))

@@ -59,6 +59,9 @@ def words(storm: StormOnNode) -> str:
 
     eventually(lambda: storm.status("words").get("phase") == "Running", "it is submitted and runs", seen=seen)
     eventually(lambda: storm.rebalances("Verified"), "a plan is in force and verified", seen=seen)
+    eventually(
+        lambda: storm.status("words").get("lastPlan", {}).get("state") == "Verified", "its status tells that", seen=seen
+    )
     eventually(lambda: storm.is_ready("words"), "it is ready", seen=seen)
     return "words"
 
@@ -74,7 +77,6 @@ def test_plan_brings_the_topology_together_and_the_status_tells_it(storm: StormO
     assert plan["status"]["measured"]["after"]["interSupervisorTuplesPerSecond"] == 0.0
     status = storm.status(words)
     assert status["supervisorsUsed"] == 1
-    assert status["lastPlan"]["state"] == "Verified"
     assert "words" in storm.kube.kubectl("get", "stormtopologies", "-n", NAMESPACE)
 
 

@@ -164,10 +164,7 @@ class GroupTurns:
         return plan
 
     def _save(self, record: PlanRecord) -> None:
-        """What the plan supersedes is told before it: of a topology's plans the last that is told of is in hand."""
-        self.plans.journal.save(record)
-        self.desk.release(record.plan)
-        self.plans.tell(record)
+        self.plans.save(record, lambda: self.desk.release(record.plan))
 
 
 def _waiting(reason: HoldReason, words: str, made: Decision) -> Hold:

@@ -140,9 +140,11 @@ class PlanInHand:
         self.memory.records = tuple(told if record is known else record for record in self.memory.records)
         self.listener.on_record(told)
 
-    def save(self, record: PlanRecord) -> None:
-        """Before and after each deed of the applier."""
+    def save(self, record: PlanRecord, before_it_is_told: Callable[[], None] = lambda: None) -> None:
+        """Before and after each deed of the applier. What the plan supersedes is told before it: of a topology's plans
+        the last that is told of is in hand. Not before it is saved, lest an approval be lost."""
         self.journal.save(record)
+        before_it_is_told()
         self.tell(record)
 
     def close(self, record: PlanRecord, state: PlanState, message: str) -> None:

@@ -147,11 +147,12 @@ class PlanVerification:
         now = self.plans.now()
 
         def save(step: PlanRecord) -> None:
-            self.plans.journal.save(step)
-            self.desk.release(step.plan)
-            if record not in self.plans.memory.records:
-                self.plans.tell(record)
-            self.plans.tell(step)
+            def end_the_others() -> None:
+                self.desk.release(step.plan)
+                if record not in self.plans.memory.records:
+                    self.plans.tell(record)
+
+            self.plans.save(step, end_the_others)
 
         try:
             way_back = self.plans.applier.apply(way_back_from(record, measured, self.new_plan_id(now), now), save)
@@ -183,9 +184,7 @@ class PlanVerification:
         again = way_back_from(stands, failed.before, self.new_plan_id(now), now)
 
         def save(step: PlanRecord) -> None:
-            self.plans.journal.save(step)
-            self.desk.release(step.plan)
-            self.plans.tell(step)
+            self.plans.save(step, lambda: self.desk.release(step.plan))
 
         try:
             self.plans.settle(self.plans.applier.apply(again, save))

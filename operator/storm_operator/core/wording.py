@@ -35,12 +35,11 @@ def as_told(value: float) -> float:
 
 def figure_beside(value: float, bound: float) -> str:
     """`figure`, with as many digits as it takes to tell a value that misses its `bound` from the bound."""
-    text, digits = figure(value), 0
-    while text == figure(bound) and value != bound and digits < MOST_DIGITS:
-        digits += 1
-        if float(f"{value:.{digits}f}") != bound:
-            text = f"{value:,.{digits}f}"
-    return text
+    text = figure(value)
+    if value == bound or text != figure(bound):
+        return text
+    enough = (digits for digits in range(1, MOST_DIGITS) if float(f"{value:.{digits}f}") != bound)
+    return f"{value:,.{next(enough, MOST_DIGITS)}f}"
 
 
 def whole_percent(share: float) -> int:

@@ -19,7 +19,7 @@ from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.local.cgroups import set_capacity, throttled_periods
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.lifecycle import wait_until
-from storm_operator.local.network import LONGEST_SOCKET_PATH
+from storm_operator.local.network import LONGEST_SOCKET_PATH, _device_commands, _ip
 from storm_operator.local.rehearsal import submit_words
 from storm_operator.local.spec import LocalClusterError, LocalClusterSpec, LocalMachine
 from storm_operator.local.status import cluster_status
@@ -59,6 +59,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     )
     with LocalCluster(spec) as cluster:
         yield cluster
+
+
+SEND = "import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', (sys.argv[1], 9))"
 
 
 def connect_ms(source: LocalMachine, target: LocalMachine) -> float:
@@ -168,6 +171,24 @@ def test_a_refused_second_cluster_leaves_the_first_as_it_was(cluster: LocalClust
     with pytest.raises(LocalClusterError, match="is up already"), LocalCluster(cluster.spec):
         pass
     assert (cluster.keeper_pid, cluster.pids) == before
+
+
+def test_a_network_comes_up_although_somebody_sends_to_it_already() -> None:
+    """As who still has an address of an earlier cluster: the kernel has asked for it, and waits for an answer."""
+    namespace, addresses = f"Sent{os.getpid()}", ["10.99.1.1", "10.99.1.11"]
+    making, naming, *neighbours = _device_commands("tap0", 0, addresses)
+    address, *neighbours = neighbours
+    _ip([f"netns add {namespace}"])
+    try:
+        _ip([making, naming, address], namespace)
+        subprocess.run(
+            ["nsenter", f"--net=/run/netns/{namespace}", sys.executable, "-c", SEND, addresses[1]], check=True
+        )
+        _ip(neighbours, namespace)
+        told = ["ip", "-n", namespace, "neighbour", "show", addresses[1]]
+        assert "PERMANENT" in subprocess.run(told, capture_output=True, text=True, check=True).stdout
+    finally:
+        _ip([f"netns delete {namespace}"])
 
 
 def test_nimbus_runs_on_a_machine_whose_name_nobody_knows(tmp_path: Path) -> None:

@@ -237,18 +237,24 @@ def deletes_nothing_key_by_key(files: Files, path: str) -> None:
     raise OSError(f"Got the following {len(keys)} errors when deleting objects in S3 bucket 'history':{told}")
 
 
-@pytest.mark.parametrize("refusal", [deletes_nothing, deletes_nothing_key_by_key])
-def test_a_store_that_deletes_nothing_has_each_period_published_once_and_it_is_said_once(
-    refusal: Callable[[Files, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Files, "delete", refusal)
-    store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(publish_after_seconds=20.0))
+def recorded(store: HistoryStore) -> tuple[Recorder, list[str]]:
+    """Who recorded nine periods in it, and what was said of that."""
     said: list[str] = []
     recorder = Recorder(store, said.append, queued=100)
     hold = ((), Hold(HoldReason.CLUSTER_UNREACHABLE, "Nimbus is away"))
     for number in range(9):
         recorder.on_pass(PassReport(FIRST_SECONDS + 10.0 * number, None, None, (hold,)))
     recorder.close()
+    return recorder, said
+
+
+@pytest.mark.parametrize("refusal", [deletes_nothing, deletes_nothing_key_by_key])
+def test_a_store_that_deletes_nothing_has_each_period_published_once_and_it_is_said_once(
+    refusal: Callable[[Files, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Files, "delete", refusal)
+    store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(publish_after_seconds=20.0))
+    recorder, said = recorded(store)
     assert (recorder.written, recorder.lost) == (9, 0)
     table = ds.dataset(tmp_path / DECISIONS.name)
     assert (table.count_rows(), len(table.files)) == (9, 3)
@@ -284,11 +290,6 @@ def test_what_is_too_old_and_cannot_be_deleted_is_not_told_as_not_published(
 
     monkeypatch.setattr(Files, "delete", refuse)
     store = HistoryStore.at(str(tmp_path), "blue", "r2", Limits(publish_after_seconds=20.0, keep_bytes=1))
-    said: list[str] = []
-    recorder = Recorder(store, said.append, queued=100)
-    hold = ((), Hold(HoldReason.CLUSTER_UNREACHABLE, "Nimbus is away"))
-    for number in range(9):
-        recorder.on_pass(PassReport(FIRST_SECONDS + 10.0 * number, None, None, (hold,)))
-    recorder.close()
+    recorder, said = recorded(store)
     assert ["cannot be deleted" in words for words in said] == [True]
     assert recorder.lost == 0

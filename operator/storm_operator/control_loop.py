@@ -197,11 +197,14 @@ class ControlLoop:
         One that is submitted anew has another id, and would never find it. A killed one that has time to finish does so
         where its plan holds it: without that, Nimbus' other scheduler would move its workers meanwhile.
         """
-        documents = self.applier.documents
-        ended = frozenset(documents.planned_topologies()) - running
+        documents, decisions = self.applier.documents, self.memory.decisions
+        planned = frozenset(documents.planned_topologies())
+        ended = (planned | decisions.topology_ids) - running
         gone_twice = ended & self.memory.ended
-        if gone_twice:
-            for topology_id in sorted(gone_twice.difference(self.applier.storm.not_ended(gone_twice))):
+        self.memory.decisions = decisions.without(gone_twice)
+        still_planned = gone_twice & planned
+        if still_planned:
+            for topology_id in sorted(still_planned.difference(self.applier.storm.not_ended(still_planned))):
                 documents.delete_plan(topology_id)
         self.memory.ended = ended
 

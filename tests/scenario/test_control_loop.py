@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import kube_builders
 import loop_scene
 from builders import PERIOD_SECONDS
 from fake_cluster import Killed
@@ -34,6 +35,21 @@ def test_what_is_kept_for_an_ended_topology_goes_after_two_passes_without_it() -
     played.run()
     assert "old-1" not in played.cluster.limits
     assert "words" in played.cluster.planned_topologies()
+
+
+def test_what_is_remembered_of_an_ended_topology_goes_after_two_passes_without_it() -> None:
+    played = scene()
+    short = Hold(HoldReason.TOO_LITTLE_CAPACITY, "too small", short_topologies=("old-1",))
+    memory = played.loop.memory
+    failed = kube_builders.plan(topology_ids=("old-1",))
+    known = memory.decisions.with_change("old-1", 0.0).with_decision(["old-1"], short)
+    memory.decisions = known.with_failure(failed, 0.0)
+    played.run()
+    assert "old-1" in memory.decisions.changed_at_seconds
+    played.run()
+    assert list(memory.decisions.changed_at_seconds) == ["words"]
+    assert "old-1" not in memory.decisions.short_topologies | memory.decisions.unhelped_topologies
+    assert not memory.decisions.setbacks
 
 
 def test_plan_of_a_killed_topology_holds_it_until_it_has_finished() -> None:

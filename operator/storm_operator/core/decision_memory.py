@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import statistics
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from storm_operator.core.backoff import Retry, put_off
@@ -96,6 +97,21 @@ class DecisionMemory:
     def __post_init__(self) -> None:
         object.__setattr__(self, "setbacks", read_only(self.setbacks))
         object.__setattr__(self, "changed_at_seconds", read_only(self.changed_at_seconds))
+
+    @property
+    def topology_ids(self) -> frozenset[str]:
+        """Of all that anything is remembered of, but for targets: those are bounded."""
+        return self.short_topologies | self.unhelped_topologies | {*self.changed_at_seconds, *self.setbacks}
+
+    def without(self, ended: AbstractSet[str]) -> DecisionMemory:
+        """With nothing of topologies that have `ended`, but for targets: who is submitted anew has another id."""
+        return replace(
+            self,
+            changed_at_seconds={t: at for t, at in self.changed_at_seconds.items() if t not in ended},
+            short_topologies=self.short_topologies - ended,
+            unhelped_topologies=self.unhelped_topologies - ended,
+            setbacks={t: setback for t, setback in self.setbacks.items() if t not in ended},
+        )
 
     @property
     def restart_seconds(self) -> float:

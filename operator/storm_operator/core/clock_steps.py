@@ -17,3 +17,8 @@ def was_set_back(noted_seconds: float, now_seconds: float) -> bool:
 def is_younger(noted_seconds: float, than_seconds: float, now_seconds: float) -> bool:
     """Whether less than `than_seconds` have passed; not where the clock was set back since."""
     return now_seconds - noted_seconds < than_seconds and not was_set_back(noted_seconds, now_seconds)
+
+
+def age_seconds(noted_seconds: float, now_seconds: float) -> float:
+    """How long ago that was, for sentences; 0 where it was noted by a clock that is ahead, or before a step back."""
+    return max(0.0, now_seconds - noted_seconds)

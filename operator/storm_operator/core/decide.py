@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from storm_operator.core.clock_steps import is_younger
+from storm_operator.core.clock_steps import age_seconds, is_younger
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
@@ -201,7 +201,7 @@ def _cooling_down(
     why = f", since {counted(rolled_back, 'plan')} made things worse within a day" if rolled_back else ""
     return Hold(
         HoldReason.COOL_DOWN,
-        f"the last change is {now_seconds - max(lately):.0f} s old, the next may follow after "
+        f"the last change is {age_seconds(max(lately), now_seconds):.0f} s old, the next may follow after "
         f"{pause_seconds:.0f} s{why} (proposed: {change.what_moves})",
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from storm_operator.core.clock_steps import is_younger
+from storm_operator.core.clock_steps import age_seconds, is_younger
 from storm_operator.core.decide import in_excluded_window
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
@@ -149,7 +149,7 @@ def _cooling_down(changed_at_seconds: float | None, cool_down_seconds: float, no
         return None
     return Hold(
         HoldReason.COOL_DOWN,
-        f"the last change is {now_seconds - changed_at_seconds:.0f} s old, the next may follow after "
+        f"the last change is {age_seconds(changed_at_seconds, now_seconds):.0f} s old, the next may follow after "
         f"{cool_down_seconds:.0f} s",
     )
 

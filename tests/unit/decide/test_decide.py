@@ -262,7 +262,7 @@ def test_cool_down() -> None:
     planned(decision(memory=recent, cool_down_seconds=20.0))
     planned(decision(memory=DecisionMemory(changed_at_seconds={"another": NOW_SECONDS})))
     elsewhere = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS + 30.0})
-    held(decision(memory=elsewhere), HoldReason.COOL_DOWN)
+    assert "the last change is 0 s old" in held(decision(memory=elsewhere), HoldReason.COOL_DOWN)
     set_back = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS + 3600.0})
     planned(decision(memory=set_back))
 

@@ -94,6 +94,12 @@ def test_load_changes_numbers_once_and_then_cools_down(played: Played) -> None:
     assert dict(held.executors) == {"count": 1, "split": 1}
 
 
+def test_a_change_is_no_younger_than_now_where_the_clock_was_set_back_a_little(played: Played) -> None:
+    assert played.run(AUTO)
+    assert not played.run(AUTO, seconds=-30.0)
+    assert "the last change is 0 s old" in played.counts.held["words"].message
+
+
 @pytest.mark.parametrize(
     ("scheduling", "reason"),
     [

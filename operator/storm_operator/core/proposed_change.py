@@ -107,8 +107,6 @@ def examine_proposal(
     between the two lies what load may do without moving anybody.
     """
     base, target = _changed_part(snapshot.assignment, proposal, snapshot, settings)
-    if base.slot_of == target.slot_of:
-        return None
     if not moved_executors(base, target):
         return None
     target = _in_free_slots(snapshot, target)

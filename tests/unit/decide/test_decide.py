@@ -491,6 +491,29 @@ def test_filling_the_headroom_is_a_reason_but_can_wait() -> None:
     held(decision(spread, picture(here), same_demand([LINE], 240), recent), HoldReason.COOL_DOWN)
 
 
+def test_filling_the_headroom_of_several_supervisors_can_wait_too() -> None:
+    """990 of 1,000 millicores on each of two: by more than a twentieth of one are both together relieved."""
+    spout, one, two, end = LINE.executors
+    here = {spout: slot("s1"), one: slot("s1"), two: slot("s2"), end: slot("s2")}
+    spread = Assignment({**here, one: slot("s3"), two: slot("s3")})
+    needs = {spout: 930.0, one: 60.0, two: 60.0, end: 930.0}
+    demand = Demand(needs, needs)
+    plan = planned(decision(spread, picture(here), demand, trigger=Trigger.POLICY))
+    assert plan.cause is PlanCause.LITTLE_HEADROOM
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
+    held(decision(spread, picture(here), demand, recent, trigger=Trigger.POLICY), HoldReason.COOL_DOWN)
+
+
+def test_the_supervisor_that_a_plan_names_is_one_that_it_relieves() -> None:
+    """Another one is fuller, and stays so."""
+    spout, one, two, end = LINE.executors
+    here = {spout: slot("s1"), one: slot("s1"), two: slot("s2"), end: slot("s2")}
+    needs = {spout: 480.0, one: 480.0, two: 490.0, end: 500.0}
+    away = Assignment({**here, one: slot("s3")})
+    plan = planned(decision(away, picture(here), Demand(needs, needs), trigger=Trigger.POLICY))
+    assert plan.reason.startswith("supervisor 10.77.0.11 needs 960 millicores, 950 of 1,000 may be filled; ")
+
+
 def test_overload_that_only_changes_place_is_no_relief() -> None:
     here = dict(TOGETHER.slot_of)
     elsewhere = Assignment({executor: slot("s2") for executor in here})

@@ -78,6 +78,7 @@ def test_once_it_is_measured_it_does_not() -> None:
 
 
 def test_one_that_has_run_for_long_and_is_not_measured_holds_nobody_for_ever() -> None:
+    assert isinstance(decision(submitted_seconds_ago=119.0), Hold)
     assert isinstance(decision(submitted_seconds_ago=121.0), Plan)
 
 

@@ -10,11 +10,12 @@ from builders import chain_topology, component_load, even_traffic, history, plac
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Decision, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
+from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
 from storm_operator.core.model import Demand
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.settings import Mode, PlacementSettings, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 
 BUSY = chain_topology("busy", ("spout", 1), ("bolt", 4))
 IDLE = chain_topology("idle", ("spout", 1), ("bolt", 1))
@@ -63,3 +64,39 @@ def test_where_all_ask_for_little_to_be_filled_room_is_as_little() -> None:
     groups = (careful, replace(careful, topology_ids=("idle",)))
     demand = estimate_group_demand(seen, groups, forecast_groups(seen, groups), None, NOBODY_FIRST)
     assert sum(demand.room_millicores.values()) == pytest.approx(0.98 * 0.3 * 3000.0)
+
+
+def test_room_is_what_all_ask_for_to_be_filled_by_what_they_need() -> None:
+    seen = picture()
+    idle = SchedulingSettings(headroom_fraction=0.3)
+    half = replace(OWN, scheduling=replace(OWN.scheduling, headroom_fraction=0.5))
+    groups = (half, Group(idle, ResourceSettings(), ("idle",)))
+    demand = estimate_group_demand(seen, groups, forecast_groups(seen, groups), None, NOBODY_FIRST)
+    busy = sum(demand.raw_millicores[e] for e in BUSY.executors)
+    whole = sum(demand.raw_millicores.values())
+    filled = (0.5 * busy + 0.3 * (whole - busy)) / whole
+    assert sum(demand.room_millicores.values()) == pytest.approx(0.98 * filled * 3000.0)
+
+
+@pytest.mark.parametrize("priority", [{"busy": 2, "idle": 1}, {"busy": 1, "idle": 1}], ids=["ranked", "equal"])
+def test_where_needs_are_more_than_there_is_they_stay_whole_if_who_goes_short_is_decided_by_rank(
+    priority: dict[str, int],
+) -> None:
+    seen = replace(picture(), supervisors=supervisors(3, 100.0))
+    groups = (OWN, Group(OWN.scheduling, OWN.resources, ("idle",)))
+    demand = estimate_group_demand(seen, groups, forecast_groups(seen, groups), None, priority)
+    are_whole = demand.room_millicores == demand.raw_millicores
+    assert are_whole is (len(set(priority.values())) > 1)
+
+
+@pytest.mark.parametrize(("of_idle", "first"), [(7, "idle"), (0, "busy"), (-1, "busy")])
+def test_groups_come_in_the_order_of_their_highest_priority_and_then_of_their_ids(of_idle: int, first: str) -> None:
+    specs = {
+        "busy": TopologySpec("busy", AdoptSource()),
+        "idle": TopologySpec(
+            "idle", AdoptSource(), scheduling=SchedulingSettings(headroom_fraction=0.3), priority=of_idle
+        ),
+    }
+    groups = group_by_settings(picture(), specs)
+    assert len(groups) == 2
+    assert groups[0].topology_ids == (first,)

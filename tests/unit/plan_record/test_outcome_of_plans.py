@@ -77,6 +77,14 @@ def test_waiting_is_told_where_no_complete_latency_is(latency_ms: float | None, 
     assert measured((1000.0, 0.0), (500.0, 0.0), latency_ms=latency_ms).waiting_ms == waiting_ms
 
 
+def test_what_others_emit_and_what_waits_for_them_is_not_counted() -> None:
+    other = chain_topology("lines", ("spout", 1), ("split", 1))
+    theirs = dict.fromkeys(other.executors, replace(EMITS, queue_length=9000.0, queue_growth_per_second=0.0))
+    own = dict.fromkeys(WORDS.executors, replace(EMITS, queue_length=0.0, queue_growth_per_second=0.0))
+    outcome = outcome_of(snapshot((other, WORDS), supervisors(1), loads=theirs | own), (WORDS.id,))
+    assert (outcome.emitted_per_second, outcome.waiting_ms) == (500.0, 0.0)
+
+
 def outcome_of_two(words: TopologyRates, lines: TopologyRates, timed_before: tuple[str, ...] | None = None) -> Outcome:
     other = chain_topology("lines", ("spout", 1))
     both = (WORDS.id, other.id)

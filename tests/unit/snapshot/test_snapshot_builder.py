@@ -276,6 +276,16 @@ def test_one_scrape_is_not_a_pair(scrapes: Scrapes) -> None:
     assert snapshot.history == ()
 
 
+def test_two_scrapes_that_follow_each_other_at_once_are_no_pair_either(scrapes: Scrapes) -> None:
+    scrapes.samples = {
+        key: [replace(first, timestamp_seconds=last.timestamp_seconds - 1.5), last]
+        for key, (first, last) in scrapes.samples.items()
+    }
+    snapshot = build(scrapes)
+    assert snapshot.completeness.ratio == 0.0
+    assert "its two readings are only 1.5 s apart" in snapshot.completeness.problems[0]
+
+
 def test_worker_that_stopped_writing_is_missing_and_its_age_shows(scrapes: Scrapes) -> None:
     scrapes.add_worker("words", HOST2, 6700, pid=10700, ages=(30.0, 40.0))
     snapshot = build(scrapes)

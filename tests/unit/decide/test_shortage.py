@@ -76,7 +76,8 @@ def test_the_lowest_priority_goes_short_first() -> None:
 
 
 def test_who_is_not_managed_goes_short_last() -> None:
-    assert lacking(same_demand(ALL, 600.0), settings({"high": 1}, "high")) == [("high", 1200), ("low", 300)]
+    for priority in ({"high": 1}, {}):
+        assert lacking(same_demand(ALL, 600.0), settings(priority, "high")) == [("high", 1200), ("low", 300)]
 
 
 def test_a_shortage_of_others_is_no_matter_of_this_decision() -> None:
@@ -112,6 +113,19 @@ def test_in_words() -> None:
         "1 supervisor lacks 1,500 millicores of CPU (90% may be filled); "
         "short, lowest priority first: low by 1,200, high by 300"
     )
+
+
+def test_of_many_that_go_short_the_first_are_named() -> None:
+    topologies = [chain_topology(f"t{number}", ("spout", 1)) for number in range(7)]
+    lacking = {topology.id: 10.0 for topology in topologies}
+    seen = snapshot(topologies, supervisors(1))
+    assert (
+        Shortage(1, 0.9, lacking)
+        .in_words(seen)
+        .endswith(": t0 by 10, t1 by 10, t2 by 10, t3 by 10, t4 by 10 and 2 more")
+    )
+    all_named = Shortage(1, 0.9, {f"t{number}": 10.0 for number in range(5)})
+    assert all_named.in_words(seen).endswith(", t4 by 10")
 
 
 def decided(

@@ -94,6 +94,8 @@ def test_a_malformed_profile_is_refused_in_a_sentence(text: str, message: str) -
         (NoProfile("cannot be read"), "cannot be read"),
         (replace(GOOD, cluster="other:6627"), "is of cluster 'other:6627', this is 'nimbus:6627'"),
         (replace(GOOD, valid_until_seconds=NOW_SECONDS), "was valid until 1970-01-01 00:16 UTC"),
+        (replace(GOOD, made_at_seconds=NOW_SECONDS), ""),
+        (replace(GOOD, made_at_seconds=NOW_SECONDS + 60.0), ""),
         (replace(GOOD, made_at_seconds=NOW_SECONDS + DAY_SECONDS), "1970-01-02 00:16 UTC, which is yet to come"),
         (profile("lines", NAMES, SPIKE), "no topology 'words', only lines"),
         (profile("words", (*NAMES, "sink"), SPIKE), "component 'sink', which is gone"),

@@ -191,3 +191,16 @@ def test_who_no_longer_uses_its_limit_is_held_no_longer() -> None:
 def test_that_nobody_measured_who_is_held_does_not_say_that_it_waits_no_longer() -> None:
     held = served({}, needs_of_low(bolt=900.0, spout=100.0))
     assert served({}, needs_of_low(bolt=269.0, spout=20.0), held) == held
+    unknown = {"bolt": ExecutorLoad(executed_per_second=9.0), "spout": ExecutorLoad(executed_per_second=9.0)}
+    assert served(unknown, needs_of_low(bolt=269.0, spout=20.0), held) == held
+
+
+def test_who_is_held_stays_so_while_it_runs_and_nobody_knows_its_demand() -> None:
+    """As after any plan: to let go of it meanwhile would take CPU from higher priorities."""
+    held = served({}, needs_of_low(bolt=900.0, spout=100.0))
+    running = snapshot((HIGH, LOW), supervisors(1))
+    of_low = {executor: held.limits[executor] for executor in LOW.executors}
+    assert NOBODY_SERVED.remembering(held, running) == Served(of_low, held.needs_of_held)
+    assert NOBODY_SERVED.remembering(held, snapshot((HIGH,), supervisors(1))) == NOBODY_SERVED, "it was killed"
+    free = Served(dict.fromkeys(LOW.executors, 1000.0))
+    assert free.remembering(held, running) == free, "its demand is known again"

@@ -136,8 +136,6 @@ class ExecutorCounts:
         return True
 
 
-def is_same_hold(one: HeldResize | None, other: HeldResize | None) -> bool:
+def is_same_hold(one: HeldResize | None, other: HeldResize) -> bool:
     """Whether both hold the same for the same reason; their sentences may differ in minutes."""
-    if one is None or other is None:
-        return one is other
-    return dict(one.executors) == dict(other.executors) and one.hold.reason is other.hold.reason
+    return one is not None and one.executors == other.executors and one.hold.reason is other.hold.reason

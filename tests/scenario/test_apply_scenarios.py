@@ -11,6 +11,7 @@ import pytest
 from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, NimbusError, RebalanceInProgress
+from storm_operator.adapters.plan_documents import Acknowledgement
 from storm_operator.apply import DRAIN_TIMEOUT_SECONDS, SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
@@ -390,6 +391,26 @@ def test_rejected_plan_changes_nothing_and_says_why() -> None:
     assert cluster.assignment.slot_of == BASE.slot_of
     assert cluster.plans["words"].target == BASE
     assert not cluster.inactive
+
+
+@pytest.mark.parametrize(
+    ("said_of", "words"),
+    [
+        (None, "the plan scheduler has not acknowledged it (is it Nimbus' storm.scheduler?)"),
+        ("another plan", "the plan scheduler has not acknowledged it (is it Nimbus' storm.scheduler?)"),
+        (plan().id, "s1:6700 is not free"),
+    ],
+)
+def test_a_plan_that_is_not_put_in_force_ends_with_what_the_scheduler_said_of_it(
+    said_of: str | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeCluster, "schedule", lambda _: None)
+    cluster = FakeCluster(BASE, FakeClock())
+    said = None if said_of is None else Acknowledgement(said_of, "words", "applied", "s1:6700 is not free", 0, (), 0)
+    monkeypatch.setattr(cluster, "read_acknowledgement", lambda _: said)
+    done = applier_for(cluster).apply(record(ApplyMethod.REBALANCE), lambda _: None)
+    assert done.state is PlanState.FAILED
+    assert done.message.endswith(f"not in force after 60 s: {words}")
 
 
 OTHER = chain_topology("other", ("source", 1))

@@ -699,12 +699,15 @@ def test_plan_that_another_has_put_in_force_meanwhile_is_only_judged() -> None:
 def test_plan_that_another_died_over_meanwhile_is_finished_by_one_that_had_none_in_hand() -> None:
     theirs, played = interrupted_by_a_freeze()[1], scene()
     played.run(with_mode(Mode.RECOMMEND))
-    drained = replace(theirs, plan=replace(theirs.plan, id="p-theirs"), method=ApplyMethod.DRAIN)
+    (waiting,) = played.loop.memory.proposals.waiting
+    drained = replace(theirs, plan=replace(theirs.plan, id=waiting.plan.id), method=ApplyMethod.DRAIN)
     played.journal.save(drained)
     played.cluster.inactive.add("words")
     played.run(with_mode(Mode.RECOMMEND))
     (last,) = played.loop.memory.records
-    assert (last.plan.id, last.state) == ("p-theirs", PlanState.SETTLING)
+    assert (last.plan.id, last.state) == (waiting.plan.id, PlanState.SETTLING)
+    assert not played.loop.memory.proposals.waiting
+    assert played.audience.records[-1].state is PlanState.SETTLING, "it waits no longer, but has not expired either"
     assert not played.cluster.inactive, "its spouts do not stay paused until somebody restarts the operator"
 
 

@@ -193,6 +193,7 @@ def test_topology_whose_jar_is_gone_can_still_be_suspended_and_resumed(tmp_path:
     manager.step({"words": spec}, 3.0)
     assert storm.calls == ["deactivate words-1", "activate words-1"]
     assert told == ["words-1"]
+    assert manager.progress["words"] == Progress(Stage.RUNNING, "", "words-1")
 
 
 def test_topology_whose_jar_is_gone_is_known_to_run_all_the_same(tmp_path: Path) -> None:

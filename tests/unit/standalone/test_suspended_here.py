@@ -121,6 +121,17 @@ def test_nobody_is_suspended_whom_the_next_life_would_not_know_of() -> None:
     assert "no answer" in place.said[-1]
 
 
+def test_what_changes_nothing_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, written = Place(), list[Mapping[str, str]]()
+
+    def write_suspended(_: PlanStore, topologies: Mapping[str, str]) -> None:
+        written.append(topologies)
+
+    monkeypatch.setattr(PlanStore, "write_suspended", write_suspended)
+    place.live({"words": RUNS}, *[{"words": SUSPENDED}] * 5)
+    assert written == [{"words": place.storm.topology.id}]
+
+
 def test_a_damaged_document_is_said_and_written_anew() -> None:
     place = Place()
     place.live({"words": SUSPENDED})

@@ -35,6 +35,8 @@ DEFAULT_AGENT_PORT = 9464
 NOT_TOLD = (
     "what StormTopologies say of stateful components and of workers is not in it: they were not given (--topologies)"
 )
+LONGEST_SECONDS = 24 * 3600.0
+"""As that of a control period."""
 EXIT_CLUSTER = 1
 EXIT_BAD_INPUT = 2
 
@@ -53,7 +55,7 @@ def snapshot(
     agent_port: Annotated[
         int, typer.Option(min=1, max=65535, help="The agents' port on the supervisors' hosts.")
     ] = DEFAULT_AGENT_PORT,
-    period: Annotated[float, typer.Option(min=1.0, help="Seconds between the two readings.")] = 10.0,
+    period: Annotated[float, typer.Option(min=1.0, max=LONGEST_SECONDS, help="Seconds between the two readings.")] = 10.0,
     root: Annotated[str, typer.Option("--storm-root", help="storm.zookeeper.root")] = DEFAULT_STORM_ROOT,
     topologies: Annotated[
         Path | None,

@@ -20,7 +20,7 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.lifecycle import take_down
 from storm_operator.local.paths import repository_root
 from storm_operator.local.prerequisites import missing_prerequisites
-from storm_operator.local.spec import LocalClusterError, LocalClusterSpec
+from storm_operator.local.spec import LocalClusterError, LocalClusterSpec, UnfitOption
 from storm_operator.local.state_file import state_file
 from storm_operator.local.status import cluster_status
 
@@ -31,6 +31,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=PLAIN,
 )
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
 Name = Annotated[str, typer.Option(help="The cluster's name.")]
 
 
@@ -66,7 +68,7 @@ def up(
         console.print(f"[{'red' if missing.fatal else 'yellow'}]{missing}")
     with _plain_errors(console), console.status("bringing the cluster up") as spinner:
         if not plugin and (plugin_jar or exact_metrics or fallback != LocalClusterSpec().fallback):
-            raise LocalClusterError(
+            raise UnfitOption(
                 "--plugin-jar, --fallback and --exact-metrics are the plugin's: not with --no-plugin"
             )
         asked = LocalClusterSpec(  # checked before the plugin is built, which takes minutes
@@ -126,7 +128,7 @@ def _choose_plugin(wanted: bool, given: Path | None, say: Any) -> Path | None:
         return None
     if given is not None:
         if not given.is_file():
-            raise LocalClusterError(f"--plugin-jar {given} is not a file")
+            raise UnfitOption(f"--plugin-jar {given} is not a file")
         return given
     if repository_root() is None:
         raise LocalClusterError("there are no sources here to build the plugin from: give --plugin-jar, or --no-plugin")
@@ -134,7 +136,7 @@ def _choose_plugin(wanted: bool, given: Path | None, say: Any) -> Path | None:
 
 
 class _plain_errors:  # noqa: N801 - reads as a statement
-    """Print the message of an error that was foreseen, and end with code 1."""
+    """Print the message of an error that was foreseen, and end with code 1; with 2 where the options are to blame."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -145,7 +147,7 @@ class _plain_errors:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None:
         if isinstance(value, LocalClusterError | OSError):  # the latter: a full disk, a folder of another user
             self._console.print(str(value), style="red", markup=False, highlight=False, soft_wrap=True)
-            raise typer.Exit(1) from None
+            raise typer.Exit(EXIT_BAD_INPUT if isinstance(value, UnfitOption) else EXIT_FAILED) from None
 
 
 def _print_status(now: dict[str, Any], console: Console) -> None:

@@ -26,10 +26,14 @@ class LocalClusterError(Exception):
     """The local cluster cannot do what was asked; the message says what to change."""
 
 
+class UnfitOption(LocalClusterError):
+    """What was asked for no local cluster can be, whatever the machine."""
+
+
 def check_name(name: str) -> None:
     """Of another name there can be no cluster; and what is swept by it might be everything (empty) or more (`..`)."""
     if not NAME.fullmatch(name):
-        raise LocalClusterError(f"name: {name!r} must be 1 to 12 small letters, digits, dashes, a letter first")
+        raise UnfitOption(f"name: {name!r} must be 1 to 12 small letters, digits, dashes, a letter first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +67,20 @@ class LocalClusterSpec:
         object.__setattr__(self, "extra_conf", read_only(self.extra_conf))
         check_name(self.name)
         if not 1 <= self.machines <= MAXIMUM_MACHINES:
-            raise LocalClusterError(f"machines: {self.machines} must be 1 to {MAXIMUM_MACHINES}")
+            raise UnfitOption(f"machines: {self.machines} must be 1 to {MAXIMUM_MACHINES}")
         if not 1 <= self.slots_per_machine <= 100:
-            raise LocalClusterError(f"slots_per_machine (--slots): {self.slots_per_machine} must be 1 to 100")
+            raise UnfitOption(f"slots_per_machine (--slots): {self.slots_per_machine} must be 1 to 100")
         if not 50 <= self.capacity_millicores < math.inf:
-            raise LocalClusterError(
+            raise UnfitOption(
                 f"capacity_millicores (--capacity-millicores): {self.capacity_millicores} must be a number of 50 or "
                 "more, else no JVM starts"
             )
         if not 0 <= self.one_way_delay_ms < math.inf:
-            raise LocalClusterError(
+            raise UnfitOption(
                 f"one_way_delay_ms (--delay-ms): {self.one_way_delay_ms} must be a number of 0 or more"
             )
         if not FALLBACK.fullmatch(self.fallback):
-            raise LocalClusterError(
+            raise UnfitOption(
                 f"fallback (--fallback): {self.fallback!r} must be default, resource-aware, or the full name of a "
                 "class that implements org.apache.storm.scheduler.IScheduler"
             )
@@ -86,9 +90,9 @@ class LocalClusterSpec:
         try:
             network = ipaddress.IPv4Network(self.subnet)
         except ValueError as reason:
-            raise LocalClusterError(f"subnet: {self.subnet!r} must look like 10.77.0.0/24 ({reason})") from None
+            raise UnfitOption(f"subnet: {self.subnet!r} must look like 10.77.0.0/24 ({reason})") from None
         if network.prefixlen != 24:
-            raise LocalClusterError(f"subnet: {self.subnet!r} must be a /24")
+            raise UnfitOption(f"subnet: {self.subnet!r} must be a /24")
         return network
 
 

@@ -200,6 +200,7 @@ def test_agents_are_on_the_supervisors_hosts_unless_they_are_named() -> None:
         (["--match", "a='b'"], "--match a='b' narrows what a Prometheus is asked for"),
         (["--file", "/no such/folder/x.json"], "--file: there is no folder /no such/folder to write x.json into"),
         (["--file", f"/{'x' * 300}/x.json"], f"--file: there is no folder /{'x' * 300} to write x.json into"),
+        (["--period", "inf"], "'--period': Input should be less than or equal to 86400"),
         (["--topologies", "/no such/folder"], "/no such/folder: cannot be read: No such file or directory"),
     ],
 )

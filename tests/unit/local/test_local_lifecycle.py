@@ -321,7 +321,7 @@ def test_what_no_cluster_can_be_is_said_before_the_plugin_is_built(monkeypatch: 
     """To fetch what the build needs and to build it takes minutes."""
     monkeypatch.setattr(commands, "build_plugin_jar", stop_here)
     ended = CliRunner().invoke(app, ["up", "--name", NAME, "--machines", "0"], env={"COLUMNS": "300"})
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert ended.stderr.rstrip().endswith("machines: 0 must be 1 to 200")
 
 
@@ -331,7 +331,7 @@ def test_what_no_cluster_can_be_is_said_before_the_plugin_is_built(monkeypatch: 
 def test_an_option_of_the_plugin_is_refused_where_there_is_to_be_none(option: tuple[str, ...]) -> None:
     """It would do nothing."""
     ended = CliRunner().invoke(app, ["up", "--name", NAME, "--no-plugin", *option], env={"COLUMNS": "300"})
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert ended.stderr.rstrip().endswith("not with --no-plugin")
 
 
@@ -451,7 +451,7 @@ def stop_here(*_: object) -> None:
 def test_name_that_no_cluster_can_have_sweeps_nothing(command: str, name: str, swept: list[str]) -> None:
     """The cgroups of an empty name are those of all clusters, and those of `..` are the whole machine's."""
     done = CliRunner().invoke(app, [command, "--name", name])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     said = " ".join(done.output.split())
     assert f"name: {name!r} must be 1 to 12 small letters, digits, dashes, a letter first" in said
     assert swept == []

@@ -75,8 +75,13 @@ def evaluate(
         for name, of_cluster in bounds.items():
             with console.status(f"plans of {name}"):
                 run(spark, tables, name, Around(around), *of_cluster)
-            nothing = f"policies of {name}: none made a plan in that time"
-            show(console, summary(spark, tables, name), MEANING, nothing)
+            show(console, summary(spark, tables, name), MEANING, no_plan_in(name, *of_cluster))
+
+
+def no_plan_in(cluster: str, first: date | None, last: date | None) -> str:
+    """Instead of a table of policies, which has a row for each whose plans were recorded."""
+    since, until = f" from {first}" if first else "", f" up to {last}" if last else ""
+    return f"policies of {cluster}: no plan was recorded{since}{until}, so what plans bring is unknown"
 
 
 USUAL_AROUND = Around()

@@ -122,11 +122,11 @@ def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
     """The record that `record_to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
     if value["version"] != JOURNAL_VERSION:
         raise ValueError(f"journal version is {value['version']!r}; this operator reads version {JOURNAL_VERSION}")
-    return PlanRecord(
+    record = PlanRecord(
         plan=plan_from_json(value["plan"]),
         method=ApplyMethod(value["method"]),
         state=PlanState(value["state"]),
-        before=Outcome(**value["before"]),
+        before=_outcome_from_json(value["before"]),
         started_at_seconds=value["started_at_seconds"],
         message=value["message"],
         seconds_to_in_force=value["seconds_to_in_force"],
@@ -135,11 +135,12 @@ def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
         failed_tuples=value["failed_tuples"],
         in_force_at_seconds=value["in_force_at_seconds"],
         settling_since_seconds=value.get("settling_since_seconds"),
-        measured=Outcome(**value["measured"]) if value["measured"] else None,
+        measured=None if value["measured"] is None else _outcome_from_json(value["measured"]),
         worker_pids_before={
-            WorkerSlot(worker["supervisor_id"], worker["port"]): worker["pid"] for worker in value["worker_pids_before"]
+            _slot_from_json({"supervisor_id": worker["supervisor_id"], "port": worker["port"]}): worker["pid"]
+            for worker in value["worker_pids_before"]
         },
-        failures_before=value["failures_before"],
+        failures_before=None if value["failures_before"] is None else dict(value["failures_before"]),
         enforce_cpu=value["enforce_cpu"],
         rollback_of=value.get("rollback_of", ""),
         approved_by=value.get("approved_by", ""),
@@ -148,6 +149,28 @@ def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
         timed_before=None if value.get("timed_before") is None else tuple(value["timed_before"]),
         inactive_before=tuple(value.get("inactive_before", ())),
     )
+    _check_kinds(record)
+    return record
+
+
+def _check_kinds(record: PlanRecord) -> None:
+    """Of what belongs to the record itself; its plan, places and figures have been checked."""
+    _of_kind(str, record.message, record.rollback_of, record.approved_by)
+    _of_kind(str, *(record.timed_before or ()), *record.inactive_before, *(record.failures_before or {}))
+    _of_kind(NUMBER, record.started_at_seconds, *(record.failures_before or {}).values())
+    _of_kind(
+        (*NUMBER, NoneType),
+        record.seconds_to_in_force,
+        record.seconds_to_running,
+        record.failed_tuples,
+        record.in_force_at_seconds,
+        record.settling_since_seconds,
+        record.approved_at_seconds,
+    )
+    _of_kind((int, NoneType), record.workers_kept)
+    _of_kind(int, *record.worker_pids_before.values())
+    if not isinstance(record.enforce_cpu, bool):
+        raise TypeError(f"enforce_cpu is {record.enforce_cpu!r:.100}; it must be true or false")
 
 
 def _executor_to_json(executor: Executor) -> dict[str, Any]:
@@ -185,6 +208,12 @@ def _assignment_from_json(workers: list[Mapping[str, Any]]) -> Assignment:
         slot = _slot_from_json({"supervisor_id": worker["supervisor_id"], "port": worker["port"]})
         slot_of |= dict.fromkeys(map(_executor_from_json, worker["executors"]), slot)
     return Assignment(slot_of)
+
+
+def _outcome_from_json(value: Mapping[str, Any]) -> Outcome:
+    outcome = Outcome(**value)
+    _of_kind((*NUMBER, NoneType), *asdict(outcome).values())
+    return outcome
 
 
 def _prediction_from_json(value: Mapping[str, Any]) -> Prediction:

@@ -15,6 +15,12 @@ from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 
 WORDS = chain_topology("words", ("spout", 1), ("count", 2), stateful=("count",), tasks_per_executor=2)
+FIGURES = (
+    "inter_supervisor_tuples_per_second",
+    "complete_latency_mean_ms",
+    "complete_latency_p50_ms",
+    "complete_latency_p99_ms",
+)
 BASE = Assignment(placed(WORDS, {"spout": "s1", "count": "s2"}))
 TARGET = Assignment(placed(WORDS, {"spout": "s1", "count": "s1:6701"}))
 
@@ -110,3 +116,29 @@ def test_record_of_another_version_is_refused() -> None:
     document = record_to_json(full_record()) | {"version": 99}
     with pytest.raises(ValueError, match=r"version is 99; this operator reads version 1"):
         record_from_json(document)
+
+
+MALFORMED = [
+    ("started_at_seconds", "12"),
+    ("started_at_seconds", None),
+    ("in_force_at_seconds", "14.5"),
+    ("settling_since_seconds", True),
+    ("message", None),
+    ("approved_by", 7),
+    ("workers_kept", 1.5),
+    ("before", dict.fromkeys(("acked_per_second", *FIGURES), "1")),
+    ("measured", []),
+    ("worker_pids_before", [{"supervisor_id": "s1", "port": 6700, "pid": None}]),
+    ("worker_pids_before", [{"supervisor_id": "s1", "port": "6700", "pid": 1}]),
+    ("failures_before", {"counter": None}),
+    ("failures_before", 3),
+    ("timed_before", [1]),
+    ("inactive_before", [None]),
+    ("enforce_cpu", "no"),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), MALFORMED)
+def test_a_value_of_another_kind_is_refused_when_it_is_read_and_not_while_it_is_used(field: str, value: object) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        record_from_json(record_to_json(full_record()) | {field: value})

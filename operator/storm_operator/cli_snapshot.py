@@ -55,7 +55,9 @@ def snapshot(
     agent_port: Annotated[
         int, typer.Option(min=1, max=65535, help="The agents' port on the supervisors' hosts.")
     ] = DEFAULT_AGENT_PORT,
-    period: Annotated[float, typer.Option(min=1.0, max=LONGEST_SECONDS, help="Seconds between the two readings.")] = 10.0,
+    period: Annotated[
+        float, typer.Option(min=1.0, max=LONGEST_SECONDS, help="Seconds between the two readings.")
+    ] = 10.0,
     root: Annotated[str, typer.Option("--storm-root", help="storm.zookeeper.root")] = DEFAULT_STORM_ROOT,
     topologies: Annotated[
         Path | None,

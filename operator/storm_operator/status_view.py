@@ -16,7 +16,7 @@ from rich.text import Text
 
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.model import name_of_topology
-from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, counted, figure
+from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, counted, figure, state_in_words
 
 Document = Mapping[str, Any]
 
@@ -166,7 +166,9 @@ def _plans(plans: Sequence[Document]) -> list[RenderableType]:
         if not is_open and ended:
             continue
         ended = ended or not is_open
-        state = "waits for approval" if plan["waits_for_approval"] else plan["state"]
+        state = (
+            "waits for approval" if plan["waits_for_approval"] else state_in_words(plan["state"], plan["approved_by"])
+        )
         is_unknown = plan.get("effect_is_unknown", False)  # an operator of before says nothing of it
         if is_unknown:
             state = f"{state}, {EFFECT_UNKNOWN}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Protocol
 
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.decision import Plan
-from storm_operator.core.plan_record import PlanState
+from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.proposals import Proposals
 
 
@@ -41,12 +41,28 @@ class Approver(Protocol):
 
 APPROVED = "approved; it begins with the next pass"
 REJECTED = "rejected; its target is not proposed again"
+THE_PAGE = "the operator's page"
+"""Who has approved what was approved here."""
+REJECTED_HERE = "rejected on the operator's page"
 HAS_ENDED = "the loop has ended, or ends with this pass: nothing is carried out any more"
 UNDONE = {
     Verdict.APPROVE: "plan {} was approved on the page and is not begun: approve it again after the next start",
     Verdict.REJECT: "plan {} was rejected on the page too late to be remembered: reject it again after the next start",
 }
 """What nobody carries out any more."""
+
+
+def as_said(record: PlanRecord, verdict: Verdict | None) -> PlanRecord:
+    """`record` as it will be once the loop carries out the `verdict` that somebody gave it; None: nobody did.
+
+    Until then it would be told to wait for a person, who has answered.
+    """
+    is_open = record.state is PlanState.PROPOSED and not record.approved_by
+    if verdict is None or not is_open:
+        return record
+    if verdict is Verdict.APPROVE:
+        return replace(record, approved_by=THE_PAGE, message=f"approved by {THE_PAGE}; it begins with the next pass")
+    return replace(record, state=PlanState.REJECTED, message=REJECTED_HERE)
 
 
 def not_waiting(plan_id: str) -> Answer:
@@ -57,11 +73,13 @@ def not_waiting(plan_id: str) -> Answer:
 class LoopApprover:
     """Verdicts that the loop's own thread carries out before its next pass: nobody else may touch its memory.
 
-    `proposals` tells what waits at this moment, `is_ending` whether this pass is the last.
+    `proposals` tells what waits at this moment, `is_ending` whether this pass is the last. `on_verdict` is told of each
+    at once, by plan id.
     """
 
     proposals: Callable[[], Proposals]
     is_ending: Callable[[], bool] = lambda: False
+    on_verdict: Callable[[str, Verdict], None] = lambda _plan_id, _verdict: None
     needs_token: bool = False
     _verdicts: dict[str, tuple[Verdict, Plan]] = field(default_factory=dict)
     """By plan id. With the plan itself: it may be superseded until the verdict is carried out."""
@@ -80,6 +98,7 @@ class LoopApprover:
             if known is None or known.state is not PlanState.PROPOSED or known.approved_by:
                 return not_waiting(plan_id)
             self._verdicts[plan_id] = verdict, known.plan
+            self.on_verdict(plan_id, verdict)
         return Answer(HTTPStatus.ACCEPTED, APPROVED if verdict is Verdict.APPROVE else REJECTED)
 
     def carry_out(self, desk: ApprovalDesk) -> None:
@@ -87,9 +106,9 @@ class LoopApprover:
         with self._lock:
             for plan_id, (verdict, plan) in self._verdicts.items():
                 if verdict is Verdict.APPROVE:
-                    desk.approve(plan_id, "the operator's page")
+                    desk.approve(plan_id, THE_PAGE)
                 else:
-                    desk.reject(plan, "rejected on the operator's page")
+                    desk.reject(plan, REJECTED_HERE)
             self._verdicts.clear()
 
     def end(self) -> tuple[str, ...]:

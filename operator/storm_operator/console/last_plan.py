@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storm_operator.console.plan_view import PlanView
-from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, figure
+from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, figure, state_in_words
 
 
 def last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
@@ -13,7 +13,8 @@ def last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
     if not plans:
         return (f"{NO_PLAN_YET.capitalize()}.",)
     plan = plans[0]
-    state = f"{plan.state}, {EFFECT_UNKNOWN}" if plan.effect_is_unknown else plan.state
+    state = state_in_words(plan.state, plan.approved_by)
+    state = f"{state}, {EFFECT_UNKNOWN}" if plan.effect_is_unknown else state
     sentences = [f"{plan.id} ({state}): {plan.reason}."]
     if plan.message:
         sentences.append(f"{plan.message[:1].upper()}{plan.message[1:]}.")

@@ -62,7 +62,7 @@ class SinglePage:
     approver: LoopApprover = field(init=False)
 
     def __post_init__(self) -> None:
-        self.approver = LoopApprover(self._waiting, self.is_ending)
+        self.approver = LoopApprover(self._waiting, self.is_ending, self.watcher.on_verdict)
 
     def open(self, address: PageAddress) -> tuple[HttpServer, PageAddress]:
         api = Api(lambda: {self.cluster: self.watcher}, self.approver if self.may_approve else None)

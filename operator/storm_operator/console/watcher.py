@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from storm_operator.console.approval import Verdict, as_said
 from storm_operator.console.decisions_now import decisions_now
 from storm_operator.console.documents import squeezed, to_bytes
 from storm_operator.console.explain import Explanation, explain_topology
@@ -89,6 +90,8 @@ class Seen:
     loads: tuple[LoadView, ...] = ()
     history: History = field(default_factory=History)
     plans: tuple[KnownPlan, ...] = ()
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    """By plan id: what people said to those that wait, and the loop has perhaps not carried out yet."""
     held_resizes: Mapping[str, HeldResize] = field(default_factory=dict)
     """By topology id: numbers of executors that the load asks for and that are not given."""
     passes: int = 0
@@ -119,7 +122,8 @@ class Seen:
     def plan_views(self) -> tuple[PlanView, ...]:
         """Newest first."""
         hosts = self.hosts()
-        return tuple(view_of_plan(known.record, hosts) for known in reversed(self.plans))
+        records = (as_said(one.record, self.verdicts.get(one.record.plan.id)) for one in reversed(self.plans))
+        return tuple(view_of_plan(record, hosts) for record in records)
 
     def explain(self, topology: str) -> Explanation | None:
         """Why what is decided now about that topology (its id or name) is what it is; None: no such topology."""
@@ -180,6 +184,13 @@ class Watcher:
     def on_record(self, record: PlanRecord) -> None:
         with self._lock:
             self.seen = _having(self.seen, record)
+
+    def on_verdict(self, plan_id: str, verdict: Verdict) -> None:
+        """Somebody has answered a proposal on the page; the loop hears of it before its next pass."""
+        with self._lock:
+            known = {one.record.plan.id for one in self.seen.plans}
+            verdicts = {plan: said for plan, said in self.seen.verdicts.items() if plan in known} | {plan_id: verdict}
+            self.seen = replace(self.seen, verdicts=verdicts, plan_changes=self.seen.plan_changes + 1)
 
     def on_held_resizes(self, held: Mapping[str, HeldResize]) -> None:
         """See `executor_counts.ExecutorCounts`: after a pass, beside what its report says."""

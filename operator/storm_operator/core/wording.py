@@ -52,6 +52,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def state_in_words(state: str, approved_by: str) -> str:
+    """A plan's state, as the page has it: one that was proposed and is approved waits for the next pass alone."""
+    return "Approved" if state == "Proposed" and approved_by else state
+
+
 def first_of(names: Sequence[str], separator: str = ", ", most: int = 5) -> str:
     """The first `most` of `names`, and how many more there are: people read it, and the API server bounds messages."""
     if len(names) <= most:

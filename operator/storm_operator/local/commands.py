@@ -68,9 +68,7 @@ def up(
         console.print(f"[{'red' if missing.fatal else 'yellow'}]{missing}")
     with _plain_errors(console), console.status("bringing the cluster up") as spinner:
         if not plugin and (plugin_jar or exact_metrics or fallback != LocalClusterSpec().fallback):
-            raise UnfitOption(
-                "--plugin-jar, --fallback and --exact-metrics are the plugin's: not with --no-plugin"
-            )
+            raise UnfitOption("--plugin-jar, --fallback and --exact-metrics are the plugin's: not with --no-plugin")
         asked = LocalClusterSpec(  # checked before the plugin is built, which takes minutes
             name=name,
             machines=machines,

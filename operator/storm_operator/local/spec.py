@@ -76,9 +76,7 @@ class LocalClusterSpec:
                 "more, else no JVM starts"
             )
         if not 0 <= self.one_way_delay_ms < math.inf:
-            raise UnfitOption(
-                f"one_way_delay_ms (--delay-ms): {self.one_way_delay_ms} must be a number of 0 or more"
-            )
+            raise UnfitOption(f"one_way_delay_ms (--delay-ms): {self.one_way_delay_ms} must be a number of 0 or more")
         if not FALLBACK.fullmatch(self.fallback):
             raise UnfitOption(
                 f"fallback (--fallback): {self.fallback!r} must be default, resource-aware, or the full name of a "

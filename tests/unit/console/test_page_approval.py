@@ -21,6 +21,7 @@ from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
+from storm_operator.core.wording import state_in_words
 
 RECOMMEND = with_mode(Mode.RECOMMEND)
 
@@ -299,3 +300,34 @@ def test_what_was_said_on_the_page_reaches_the_loop() -> None:
 
 def page_verdict(word: str) -> Any:
     return Verdict(word)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "told"),
+    [
+        ("approve", "Approved", "approved by the operator's page; it begins with the next pass"),
+        ("reject", "Rejected", "rejected on the operator's page"),
+    ],
+)
+def test_a_plan_that_somebody_answered_is_not_told_to_wait_until_the_loop_has_heard(
+    verdict: str, state: str, told: str
+) -> None:
+    scene = page_scene(passes=0)
+    scene.played.run(RECOMMEND)
+    page = SinglePage("blue", may_approve=True, watcher=scene.watcher)
+    page.proposals = lambda: scene.played.loop.memory.proposals
+    api = Api(lambda: {"blue": page.watcher}, page.approver)
+    (waiting,) = page.proposals().waiting
+    before = api.answer(Request("GET", "/api/v1/plans"))
+    assert said(api, waiting.plan.id, f'{{"verdict": "{verdict}"}}'.encode())[0] == 202
+    answer = api.answer(Request("GET", "/api/v1/plans", known_tag=f'"{before.tag}"'))
+    (plan,) = json.loads(answer.body)["plans"]
+    assert (plan["waits_for_approval"], plan["message"]) == (False, told)
+    assert state_in_words(plan["state"], plan["approved_by"]) == state
+    explained = page.watcher.seen.explain(waiting.plan.topology_ids[0])
+    assert explained is not None
+    (last,) = (part for part in explained.parts if part.title == "Last plan")
+    assert last.sentences[0].startswith(f"{waiting.plan.id} ({state}): ")
+    page.carry_out(scene.played.loop.desk)
+    (after,) = json.loads(api.answer(Request("GET", "/api/v1/plans")).body)["plans"]
+    assert (after["waits_for_approval"], after["message"]) == (False, told)

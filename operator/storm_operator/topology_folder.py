@@ -130,7 +130,7 @@ class TopologyFolder:
             present = self.file_of.get(name)
             why = f"{name}: {path.name} {'no longer describes it' if path in files else 'is gone'}"
             if present is None:
-                self.say(f"{why}; no longer managed, and left as it is")
+                self.say(f"{why}; no longer managed, and left running where it runs")
             elif present != path:
                 self.say(f"{why}; {present.name} describes it, and is followed")
         for ignored in self._ignored():

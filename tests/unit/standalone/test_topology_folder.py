@@ -56,7 +56,7 @@ def test_files_are_followed_and_mistakes_keep_the_last_good_spec(tmp_path: Path)
 
     file.unlink()
     assert folder.read() == {}
-    assert "left as it is" in said[-1]
+    assert said[-1].endswith("is gone; no longer managed, and left running where it runs")
 
 
 def test_nobody_reads_that_a_file_has_changed_that_says_what_it_said_before(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_topology_that_its_file_no_longer_describes_is_said_to_be_left(tmp_path:
     write(tmp_path / "a.yaml", GOOD.format(name="lines", policy="liu"), at=2)
     assert set(folder.read()) == {"lines"}
     assert said == [
-        "words: a.yaml no longer describes it; no longer managed, and left as it is",
+        "words: a.yaml no longer describes it; no longer managed, and left running where it runs",
         "lines: a.yaml has changed and is followed",
     ]
 

@@ -66,11 +66,19 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where one topology stands, and why; `topology_id` once Nimbus has given it one."""
+    """Where one topology stands, and why; `topology_id` once Nimbus has given it one.
+
+    Of a submission that failed the end of its log follows in `message`.
+    """
 
     stage: Stage
     message: str = ""
     topology_id: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """`message` without a log."""
+        return self.message.partition("\n")[0]
 
 
 NEVER_SUBMITTED = Progress(Stage.SUSPENDED, "suspended before it was submitted")
@@ -251,9 +259,9 @@ def _why_not_as_described(progress: Progress, retry: Retry | None) -> str:
     match progress.stage:
         case Stage.FAILED if retry is not None:
             next_try = datetime.fromtimestamp(retry.not_before_seconds, UTC)
-            return f"tried again from {next_try:%H:%M:%S} UTC on, or when {TRIED_EARLIER}: {progress.message}"
+            return f"tried again from {next_try:%H:%M:%S} UTC on, or when {TRIED_EARLIER}: {progress.sentence}"
         case Stage.FAILED | Stage.WAITING | Stage.RUNNING:
-            return progress.message
+            return progress.sentence
         case Stage.SUBMITTING:
             return progress.message or "it is being submitted"
         case Stage.REPLACING:

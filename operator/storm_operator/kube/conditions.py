@@ -145,7 +145,7 @@ def _submitted(view: TopologyView) -> Condition:
         return _unknown("Submitted", view, "not looked at yet")
     # One that is suspended may be so from the beginning, and then runs nowhere.
     done = progress.stage is Stage.RUNNING or (progress.stage is Stage.SUSPENDED and bool(progress.topology_id))
-    return Condition("Submitted", done, progress.stage.value, progress.message)
+    return Condition("Submitted", done, progress.stage.value, progress.sentence)
 
 
 def _measured(view: TopologyView) -> Condition:
@@ -197,7 +197,7 @@ def _degraded(view: TopologyView) -> Condition:
     if view.trouble:
         return Condition("Degraded", True, view.trouble_reason, view.trouble)
     if view.progress is not None and view.progress.stage is Stage.FAILED:
-        return Condition("Degraded", True, "SubmissionFailed", view.progress.message)
+        return Condition("Degraded", True, "SubmissionFailed", view.progress.sentence)
     if isinstance(view.decision, Hold) and not is_fine(view.decision, topology_id_of(view)):
         return Condition("Degraded", True, view.decision.reason.value, without_figures(view.decision))
     if view.record is not None and _still_degrades(view.record, view.decision):

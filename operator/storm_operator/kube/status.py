@@ -119,7 +119,7 @@ def _message(view: TopologyView) -> str:
     if view.managed.is_paused:
         return PAUSED
     if view.progress is not None and view.progress.message:
-        return view.progress.message
+        return view.progress.sentence  # the log is told once, in submission.message
     if isinstance(view.decision, Hold):
         return without_figures(view.decision)
     if view.decision is not None:

@@ -99,7 +99,8 @@ class JobSubmitter:
             return False
         self.jobs.delete(namespace, name)
         if outcome.phase is JobPhase.FAILED:
-            raise SubmissionFailed(f"submission job {name} failed", outcome.message)
+            log, _, reason = outcome.message.rstrip().rpartition("\n")  # as `_log_and_reason` has it
+            raise SubmissionFailed(f"submission job {name} failed: {reason}".removesuffix(": "), log)
         return True
 
     def withdraw(self, spec: TopologySpec) -> bool:

@@ -186,7 +186,13 @@ class TestConditions:
         assert judged(status, "Ready") == ("False", "Suspended")
 
     def test_failed_submission_degrades_with_its_message(self) -> None:
-        status = status_of(view(progress=Progress(Stage.FAILED, "submission job x failed\nClassNotFound")))
+        """The end of its log stands in one place: in as many as tell of it `kubectl describe` would be nothing else."""
+        told = "submission job x failed: no class a.B"
+        failed = Progress(Stage.FAILED, f"{told}\njava.lang.Error")
+        status = status_of(view(managed=managed(spec=JAR), progress=failed, job=("x", "f1")))
+        assert status["message"] == told
+        assert status["submission"]["message"] == failed.message
+        assert str(status).count("java.lang.Error") == 1
         assert judged(status, "Degraded") == ("True", "SubmissionFailed")
         assert condition(status, "Degraded")["message"] == status["message"]
         assert judged(status, "Submitted") == ("False", "Failed")

@@ -244,7 +244,7 @@ class TestJobSubmitter:
         name = played.stands(JobPhase.FAILED, "java.lang.Error\nno class a.Words")
         with pytest.raises(SubmissionFailed) as caught:
             played.submit()
-        assert str(caught.value) == f"submission job {JOB} failed\njava.lang.Error\nno class a.Words"
+        assert str(caught.value) == f"submission job {JOB} failed: no class a.Words\njava.lang.Error"
         assert played.jobs.deleted == [name]
 
     def test_try_after_a_failed_one_begins_anew(self) -> None:

@@ -7,10 +7,11 @@ import shutil
 import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from storm_operator.adapters.errors import SubmissionError
+from storm_operator.adapters.errors import SubmissionError, SubmissionFailed
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.lifecycle import SUBMITTED_BY_OTHERS, RunningTopology
 from storm_operator.core.refusal import Refusal
@@ -486,3 +487,15 @@ def test_jar_with_names_that_are_no_text_stops_nobody_else(tmp_path: Path) -> No
     manager.step(specs, 0.0)
     assert manager.progress["words"].stage is Stage.FAILED
     assert "broken.jar is not a jar" in manager.progress["words"].message
+
+
+def test_the_log_of_a_failed_submission_is_said_and_not_shown_beside_all_else() -> None:
+    said: list[str] = []
+    log = "12:00 INFO begins\n12:01 INFO goes on"
+    submitter = Mock(fingerprint=Mock(return_value="f"))
+    submitter.submit.side_effect = SubmissionFailed("a.B failed with exit code 1: no class C", log)
+    manager = LifecycleManager(FakeStorm(), submitter, said.append)
+    manager.step({"words": TopologySpec("words", JarSource("a.jar", "a.B"))}, 0.0)
+    (told,) = manager.not_as_described()
+    assert told.sentence.endswith(": a.B failed with exit code 1: no class C")
+    assert log in said[-1]

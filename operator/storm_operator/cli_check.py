@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
+from storm_operator.adapters.resource_metadata import idle_pause
 from storm_operator.adapters.resources import (
     API_VERSION,
     KIND,
     InvalidResource,
     parse_topology,
     read_documents,
-    refuse_idle_pause,
     topology_files,
 )
 from storm_operator.cli_output import written_out
@@ -24,8 +24,8 @@ from storm_operator.told_specs import told_nimbus
 
 EXIT_BAD_INPUT = 2
 OTHER_KIND = "StormRebalance"
-Seen = dict[tuple[str | None, str], Path]
-"""By Nimbus and name of a topology the file that describes it first, of those that belong together."""
+Topology = tuple[str | None, str]
+"""A topology by Nimbus and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Checked:
     path: Path
     words: str
     is_right: bool = False
+    topology: Topology | None = None
+    """Of what is right alone."""
 
 
 def check(
@@ -62,8 +64,7 @@ def _check_path(path: Path) -> list[Checked]:
         files = topology_files(path)
     except OSError as error:
         return [Checked(path, f"cannot be read: {error.strerror}")]
-    seen: Seen = {}
-    found = [checked for file in files for checked in _check_file(file, seen)]
+    found = _each_described_once([checked for file in files for checked in _check_file(file)])
     return found or [Checked(path, f"no {KIND} is in it{_other_kinds(files)}")]
 
 
@@ -74,7 +75,7 @@ def _other_kinds(files: Iterable[Path]) -> str:
     return f"; found were {', '.join(kinds)}" if kinds else ""
 
 
-def _check_file(path: Path, seen: Seen) -> list[Checked]:
+def _check_file(path: Path) -> list[Checked]:
     try:
         documents = read_documents(path)
     except InvalidResource as error:
@@ -82,7 +83,7 @@ def _check_file(path: Path, seen: Seen) -> list[Checked]:
     ours = [document for document in documents if _is_ours(document)]
     if all(document is None for document in documents):
         ours = [None]
-    return [checked for document in ours for checked in _check_document(path, document, seen)]
+    return [checked for document in ours for checked in _check_document(path, document)]
 
 
 def _is_ours(document: object) -> bool:
@@ -96,17 +97,30 @@ def _is_ours(document: object) -> bool:
     return kind == KIND or (document.get("apiVersion") == API_VERSION and kind != OTHER_KIND)
 
 
-def _check_document(path: Path, document: object, seen: Seen) -> list[Checked]:
-    """What is wrong with it (mistakes of single fields, else what does not go together), or that nothing is."""
+def _check_document(path: Path, document: object) -> list[Checked]:
+    """All that is wrong with it, as far as it can be told at once, or that nothing is."""
     try:
-        spec = parse_topology(document, base_folder=path.parent)
-        refuse_idle_pause(spec, cast("Mapping[str, Any]", document))
+        spec = parse_topology(document, path.parent, (idle_pause,))
     except InvalidResource as error:
         return [Checked(path, words) for words in (str(error), *error.others)]
     topology = (told_nimbus(spec, cast("Mapping[str, Any]", document)), spec.name)  # else there would be no spec of it
-    if first := seen.get(topology):
-        where = "twice in this file" if first == path else f"in {first.name}, too"
-        return [Checked(path, f"{spec.name} is described {where}; describe each topology once")]
-    seen[topology] = path
     paused = f"; it is paused by the annotation {PAUSED_ANNOTATION}, and left as it is" if spec.is_paused else ""
-    return [Checked(path, f"{spec.name} is right{paused}", is_right=True)]
+    return [Checked(path, f"{spec.name} is right{paused}", is_right=True, topology=topology)]
+
+
+def _each_described_once(found: Sequence[Checked]) -> list[Checked]:
+    """Of several that describe one topology all are wrong, as for standalone: which of them is meant nobody knows."""
+    paths: dict[Topology, list[Path]] = {}
+    for one in found:
+        if one.topology is not None:
+            paths.setdefault(one.topology, []).append(one.path)
+    told = (_unless_again(one, paths[one.topology]) if one.topology is not None else one for one in found)
+    return list(dict.fromkeys(told))
+
+
+def _unless_again(checked: Checked, paths: Sequence[Path]) -> Checked:
+    if checked.topology is None or len(paths) == 1:
+        return checked
+    others = dict.fromkeys(path.name for path in paths if path != checked.path)
+    where = f"in {', '.join(others)}, too" if others else "more than once in this file"
+    return Checked(checked.path, f"{checked.topology[1]} is described {where}; describe each topology once")

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from storm_operator.adapters.resource_schema import InvalidResource
-
 ASKED_ON_THE_PAGE = "say scheduling.mode Recommend: plans then wait for a yes on the page (standalone --page-approval)"
 
 
@@ -41,16 +39,14 @@ FIELDS = (
 )
 
 
-def refuse_kubernetes_only(spec: Mapping[str, Any]) -> None:
-    """Raises `InvalidResource`, naming every such field that `spec` (as its user wrote it) has."""
-    found = [entry.sentence() for entry in FIELDS if _concerns(entry, spec)]
-    if found:
-        raise InvalidResource("; ".join(found))
+def kubernetes_only(document: Mapping[str, Any]) -> list[str]:
+    """A sentence for every such field that a StormTopology (as its user wrote it) has."""
+    return [entry.sentence() for entry in FIELDS if _concerns(entry, document)]
 
 
-def _concerns(entry: KubernetesOnly, spec: Mapping[str, Any]) -> bool:
-    value: Any = spec
-    for name in entry.field.split("."):
+def _concerns(entry: KubernetesOnly, document: Mapping[str, Any]) -> bool:
+    value: Any = document
+    for name in ("spec", *entry.field.split(".")):
         if not isinstance(value, dict) or name not in value:
             return False
         value = value[name]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from storm_operator.adapters.resource_schema import InvalidResource, path_text
+from storm_operator.adapters.resource_schema import Mistake, path_text, refuse
 from storm_operator.core.short_repr import short_repr
 
 Rule = Callable[[Any], bool]
@@ -28,13 +28,18 @@ def _all_or_none(*names: str) -> Rule:
     return lambda it: sum(name in it for name in names) in (0, len(names))
 
 
+def _own_name(document: Mapping[str, Any]) -> str:
+    metadata = document.get("metadata")
+    return str(metadata.get("name")) if isinstance(metadata, dict) else ""
+
+
 def _has_bounds(component: Mapping[str, Any]) -> bool:
     return "minimum" in component or "maximum" in component
 
 
 TWINS: Mapping[str, Rule] = {
     "Storm allows no dot in a topology's name; give another name in spec.topologyName": lambda it: (
-        "topologyName" in it["spec"] or "." not in str(it.get("metadata", {}).get("name"))
+        "topologyName" in it["spec"] or "." not in _own_name(it)
     ),
     "exactly one of spec.jar, spec.flux and spec.adopt is needed": _one_of("jar", "flux", "adopt"),
     "the port must be 1 to 65535": lambda it: (
@@ -90,17 +95,28 @@ WITHOUT_TWIN = frozenset(
 
 def check_rules(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Raises `InvalidResource` for the rules that `document`, valid by `schema` and with defaults, breaks."""
-    broken = list(_broken_rules(document, schema))
-    if broken:
-        raise InvalidResource(broken[0], broken[1:])
+    refuse(rule_mistakes(document, schema))
 
 
-def _broken_rules(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+def rule_mistakes(
+    document: Mapping[str, Any], schema: Mapping[str, Any], known: Collection[Mistake] = ()
+) -> list[Mistake]:
+    """The rules that `document`, with defaults, breaks, but for those of fields of which a mistake is `known`."""
+    return list(_broken_rules(document, schema, [one.path for one in known]))
+
+
+def _broken_rules(document: Mapping[str, Any], schema: Mapping[str, Any], wrong: Collection[Path]) -> Iterator[Mistake]:
     for path, value, rule in _rules_of(document, schema, ()):
         message = rule["message"]
-        if message in TWINS and not TWINS[message](value):
+        if message in TWINS and not _concerns(path, message, wrong) and not TWINS[message](value):
             where = rule.get("fieldPath", "").removeprefix(".") or path_text(path)
-            yield f"{where}: {message}; found {_found(value, message)}"
+            yield Mistake(path, f"{where}: {message}; found {_found(value, message)}")
+
+
+def _concerns(path: Path, message: str, wrong: Collection[Path]) -> bool:
+    """Whether any of the `wrong` fields is the one that has the rule, or of those below it that its message names."""
+    fields, depth = re.findall(r"\w+", message), len(path)
+    return any(one[:depth] == path and (len(one) == depth or one[depth] in fields) for one in wrong)
 
 
 def rule_messages(schema: Mapping[str, Any]) -> Iterator[str]:

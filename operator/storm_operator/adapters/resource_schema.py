@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -86,19 +87,41 @@ def topology_schema() -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", _closed(schema))
 
 
-def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises `InvalidResource` for the mistakes that a schema of single fields can tell, the worst of them first.
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong at a field's path, in a sentence that names it, its value and what would be right."""
 
-    And for a number that JSON does not have, and so no API server lets pass: no bound of a schema stops NaN.
+    path: tuple[str | int, ...]
+    words: str
+
+
+def refuse(mistakes: Iterable[Mistake]) -> None:
+    """Raises `InvalidResource` where there are any; each sentence is told once."""
+    words = list(dict.fromkeys(one.words for one in mistakes))
+    if words:
+        raise InvalidResource(words[0], words[1:])
+
+
+def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Raises `InvalidResource` for what `schema_mistakes` finds."""
+    refuse(schema_mistakes(document, schema))
+
+
+def schema_mistakes(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Mistake]:
+    """The mistakes that a schema of single fields can tell, the worst of them first.
+
+    Before them a number that JSON does not have, and so no API server lets pass: no bound of a schema stops NaN.
     """
-    _check_finite(document)
-    problems = _each_told_once(list(SchemaValidator(schema).iter_errors(document)))
+    strange = _not_finite_mistakes(document)
+    places = {path_text(one.path) for one in strange}
+    found = [one for one in SchemaValidator(schema).iter_errors(document) if path_text(one.absolute_path) not in places]
+    problems = _each_told_once(found)
     worst = best_match(problems)
-    if worst is not None:
-        first = _sentence(_misspelt(worst, problems) or worst)
-        each = (best_match([problem]) for problem in problems if _misspelt(problem, problems) is None)
-        sentences = (_sentence(problem) for problem in each if problem is not None)
-        raise InvalidResource(first, dict.fromkeys(told for told in sentences if told != first))
+    if worst is None:
+        return strange
+    each = (best_match([problem]) for problem in problems if _misspelt(problem, problems) is None)
+    first = _misspelt(worst, problems) or worst
+    return [*strange, *(Mistake(tuple(one.absolute_path), _sentence(one)) for one in (first, *each) if one is not None)]
 
 
 def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
@@ -113,6 +136,20 @@ def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
         name: with_defaults(item, properties.get(name, others if isinstance(others, dict) else {}))
         for name, item in filled.items()
     }
+
+
+def with_text_keys(value: Any) -> Any:
+    """A copy of `value` whose keys are texts, as JSON has them and `kubectl` makes them: a component may be named 7."""
+    if isinstance(value, list):
+        return [with_text_keys(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key if isinstance(key, str) else _yaml_word(key): with_text_keys(item) for key, item in value.items()}
+
+
+def _yaml_word(key: object) -> str:
+    """A key that is no text as it stood in the file: `true` and not `True`."""
+    return {True: "true", False: "false", None: "null"}[key] if isinstance(key, bool | None) else str(key)
 
 
 def of_known_fields(document: Any, schema: Mapping[str, Any]) -> Any:
@@ -145,14 +182,15 @@ def path_text(path: Iterable[str | int]) -> str:
     return text.removeprefix(".") or "the document"
 
 
-def _check_finite(document: Mapping[str, Any]) -> None:
+def _not_finite_mistakes(document: Mapping[str, Any]) -> list[Mistake]:
     try:
-        strange = next(_not_finite(document, ()), None)
+        strange = list(_not_finite(document, ()))
     except RecursionError:
         raise InvalidResource(TOO_DEEP) from None
-    if strange is not None:
-        path, value = strange
-        raise InvalidResource(f"{path_text(path)} is {number_in_words(value)}: a finite number is right")
+    return [
+        Mistake(path, f"{path_text(path)} is {number_in_words(value)}: a finite number is right")
+        for path, value in strange
+    ]
 
 
 def _not_finite(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], float]]:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from storm_operator.adapters.resource_rules import check_rules
-from storm_operator.adapters.resource_schema import InvalidResource, check_schema, topology_schema, with_defaults
+from storm_operator.adapters.resource_schema import (
+    Mistake,
+    check_schema,
+    path_text,
+    refuse,
+    topology_schema,
+    with_defaults,
+)
 from storm_operator.core.cron import InvalidCron, parse_cron
 from storm_operator.core.excluded_windows import zone_named
-from storm_operator.core.placement.registry import check_policy
+from storm_operator.core.placement.registry import policy_mistakes
 from storm_operator.core.settings import (
     ApprovalMode,
     ApprovalSettings,
@@ -22,6 +29,7 @@ from storm_operator.core.settings import (
 )
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
 
+SCHEDULING = ("spec", "scheduling")
 S = TypeVar("S", SchedulingSettings, ResourceSettings)
 
 
@@ -39,12 +47,28 @@ def checked_section(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def scheduling_settings(given: Mapping[str, Any]) -> SchedulingSettings:
     """Raises `InvalidResource` for what no schema can tell: the policy's own numbers, cron and time zones."""
-    settings = _settings(SchedulingSettings, given)
-    try:
-        check_policy(settings.policy, settings.parameters)
-    except ValueError as error:
-        raise InvalidResource(f"spec.{error}") from error  # it begins with scheduling.policy or .parameters
-    return settings
+    refuse(scheduling_mistakes(given, ()))
+    return _settings(SchedulingSettings, given)
+
+
+def scheduling_mistakes(given: Mapping[str, Any], known: Collection[Mistake]) -> list[Mistake]:
+    """What no schema can tell of a section, but for fields of which a mistake is `known`."""
+    found: list[Mistake] = []
+    windows = given.get("excludedWindows")
+    for at, window in enumerate(windows if isinstance(windows, list) else ()):
+        where = (*SCHEDULING, "excludedWindows", at)
+        found += [] if _is_known(where, known) else _wrong_in_window(where, window)
+    named = ("policy", "parameters")
+    if not any(_is_known((*SCHEDULING, name), known) for name in named):
+        settings = _settings(SchedulingSettings, {name: given[name] for name in named if name in given})
+        where = (*SCHEDULING, "parameters")
+        found += [Mistake(where, f"spec.{words}") for words in policy_mistakes(settings.policy, settings.parameters)]
+    return found
+
+
+def _is_known(path: tuple[str | int, ...], mistakes: Collection[Mistake]) -> bool:
+    """Whether one of them is of that field, or of what is in it."""
+    return any(one.path[: len(path)] == path for one in mistakes)
 
 
 def resource_settings(given: Mapping[str, Any]) -> ResourceSettings:
@@ -101,23 +125,20 @@ def _auto_approval(given: Mapping[str, Any]) -> AutoApproval:
 
 
 def _excluded_windows(given: Sequence[Mapping[str, Any]]) -> tuple[ExcludedWindow, ...]:
-    wrong = [words for at, one in enumerate(given) for words in _wrong_in_window(at, one)]
-    if wrong:
-        raise InvalidResource(wrong[0], wrong[1:])
     return tuple(ExcludedWindow(one["cron"], int(one["durationSeconds"]), one["timeZone"]) for one in given)
 
 
-def _wrong_in_window(at: int, given: Mapping[str, Any]) -> list[str]:
+def _wrong_in_window(path: tuple[str | int, ...], given: Mapping[str, Any]) -> list[Mistake]:
     """What the CRD cannot know to be wrong."""
-    where, wrong = f"spec.scheduling.excludedWindows[{at}]", []
+    where, wrong = path_text(path), []
     try:
         parse_cron(given["cron"])
     except InvalidCron as error:
-        wrong.append(f"{where}.cron is {given['cron']!r}: {error}")
+        wrong.append(Mistake(path, f"{where}.cron is {given['cron']!r}: {error}"))
     try:
         zone_named(given["timeZone"])
     except ValueError as error:
-        wrong.append(f"{where}.timeZone: {error}")
+        wrong.append(Mistake(path, f"{where}.timeZone: {error}"))
     return wrong
 
 

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
-from storm_operator.adapters.kubernetes_only import refuse_kubernetes_only
+from storm_operator.adapters.kubernetes_only import kubernetes_only
 from storm_operator.adapters.os_text import is_os_text
-from storm_operator.adapters.resource_rules import check_rules
+from storm_operator.adapters.resource_metadata import idle_pause, is_paused, metadata_mistakes
+from storm_operator.adapters.resource_rules import rule_mistakes
 from storm_operator.adapters.resource_schema import (
     TOO_DEEP,
     InvalidResource,
+    Mistake,
     UnreadableResource,
-    check_schema,
     crd_file,
+    refuse,
+    schema_mistakes,
     topology_schema,
     value_in_words,
     with_defaults,
+    with_text_keys,
 )
-from storm_operator.adapters.resource_settings import parallelism_spec, resource_settings, scheduling_settings
+from storm_operator.adapters.resource_settings import (
+    parallelism_spec,
+    resource_settings,
+    scheduling_mistakes,
+    scheduling_settings,
+)
 from storm_operator.adapters.yaml_text import InvalidYaml, SeveralDocuments, yaml_document, yaml_documents
 from storm_operator.core.nimbus_name import with_nimbus_port
 from storm_operator.core.short_repr import short_repr
 from storm_operator.core.topology_spec import (
-    PAUSED_ANNOTATION,
     AdoptSource,
     ConfigMapKey,
     DeletionPolicy,
@@ -57,12 +64,11 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+ReadersRule = Callable[[Mapping[str, Any]], list[str]]
+"""What of a document, as its user wrote it, is wrong for who reads it: sentences."""
 
 API_VERSION = "storm-operator.dev/v1alpha1"
 KIND = "StormTopology"
-PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-OBJECT_NAME = re.compile(rf"{PART}(\.{PART})*")
-LONGEST_NAME = 253
 SUFFIXES = (".yaml", ".yml")
 """Of the files in a folder that may describe topologies."""
 
@@ -85,12 +91,9 @@ def read_topology_file(path: Path) -> TopologySpec:
     document: Any = None
     try:
         document = _parsed(path, yaml_document)
-        spec = parse_topology(document, base_folder=path.parent)
-        refuse_kubernetes_only(document["spec"])
-        refuse_idle_pause(spec, document)
+        return parse_topology(document, path.parent, (kubernetes_only, idle_pause))
     except InvalidResource as error:
         raise type(error)(f"{path.name}: {error.in_one_sentence}", topology=_topology_named_in(document)) from error
-    return spec
 
 
 def _topology_named_in(document: object) -> str:
@@ -128,18 +131,21 @@ def _parsed(path: Path, parse: Callable[[str], T]) -> T:
         raise InvalidResource(f"not valid YAML: {error}") from error
 
 
-def parse_topology(document: object, base_folder: Path | None = None) -> TopologySpec:
+def parse_topology(
+    document: object, base_folder: Path | None = None, rules: Sequence[ReadersRule] = ()
+) -> TopologySpec:
     """A parsed StormTopology document as a `TopologySpec`; relative paths are taken from `base_folder`.
 
-    What it says under `status` is not looked at. Raises `InvalidResource`.
+    What it says under `status` is not looked at. Raises `InvalidResource`, with all that can be told to be wrong;
+    `rules` are those that whoever reads it has beyond the CRD's.
     """
     try:
-        return _topology_in(document, base_folder)
+        return _topology_in(document, base_folder, rules)
     except RecursionError:
         raise InvalidResource(TOO_DEEP) from None
 
 
-def _topology_in(document: object, base_folder: Path | None) -> TopologySpec:
+def _topology_in(document: object, base_folder: Path | None, rules: Sequence[ReadersRule]) -> TopologySpec:
     if document is None:
         raise InvalidResource("the document is empty; a StormTopology (a mapping) is expected")
     if not isinstance(document, dict):
@@ -147,19 +153,14 @@ def _topology_in(document: object, base_folder: Path | None) -> TopologySpec:
         raise InvalidResource(f"the document is {found}; a StormTopology (a mapping) is expected")
     _expect(document, "apiVersion", API_VERSION)
     _expect(document, "kind", KIND)
-    wanted = {key: value for key, value in document.items() if key != "status"}
-    check_schema(wanted, topology_schema())
+    wanted = with_text_keys({key: value for key, value in document.items() if key != "status"})
     filled: dict[str, Any] = with_defaults(wanted, topology_schema())
+    further = (Mistake((), words) for rule in rules for words in rule(document))
+    refuse((*_mistakes(wanted, filled), *further))
     spec = filled["spec"]
     metadata = filled.get("metadata", {})
-    given_name = _object_name(metadata)
-    name = spec.get("topologyName") or given_name
-    if name is None:
-        raise InvalidResource("metadata.name is missing; give the topology's name there or in spec.topologyName")
-    check_rules(filled, topology_schema())
-    _check_config(spec["config"])
     return TopologySpec(
-        name=name,
+        name=spec.get("topologyName") or metadata["name"],
         source=_source(spec, base_folder),
         config=spec["config"],
         stateful=StatefulSpec(tuple(spec["stateful"]["stateful"]), tuple(spec["stateful"]["stateless"])),
@@ -174,8 +175,26 @@ def _topology_in(document: object, base_folder: Path | None) -> TopologySpec:
         deletion_policy=DeletionPolicy(spec["deletionPolicy"]) if "deletionPolicy" in spec else None,
         rebalance_history_limit=int(spec["rebalanceHistoryLimit"]),
         learned_profile=_config_map_key(spec["learnedProfile"]["configMap"]) if "learnedProfile" in spec else None,
-        is_paused=_is_paused(metadata),
+        is_paused=is_paused(metadata),
     )
+
+
+def _mistakes(document: Mapping[str, Any], filled: Mapping[str, Any]) -> list[Mistake]:
+    """All that can be told at once: what follows from a mistake, or hides behind it, shows when that is mended."""
+    schema = topology_schema()
+    found = schema_mistakes(document, schema)
+    spec, metadata = _section(filled, "spec"), filled.get("metadata", {})
+    if isinstance(metadata, dict):
+        found += metadata_mistakes(metadata, spec)
+    found += rule_mistakes(filled, schema, found)
+    found += scheduling_mistakes(_section(spec, "scheduling"), found)
+    return found + _config_mistakes(_section(spec, "config"))
+
+
+def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Empty where it is no mapping, which the schema has told."""
+    found = document.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _expect(document: Mapping[str, Any], field: str, value: str) -> None:
@@ -184,55 +203,15 @@ def _expect(document: Mapping[str, Any], field: str, value: str) -> None:
         raise InvalidResource(f"{field} is {found}; it must be {value!r}")
 
 
-def _object_name(metadata: Mapping[str, Any]) -> str | None:
-    """The object's own name, such as Kubernetes takes: an RFC 1123 subdomain."""
-    name = metadata.get("name")
-    if name is None:
-        return None
-    if not isinstance(name, str):
-        raise InvalidResource(f"metadata.name is {short_repr(name)}: a text is right; put it in quotes")
-    if len(name) > LONGEST_NAME or OBJECT_NAME.fullmatch(name) is None:
-        raise InvalidResource(
-            f"metadata.name is {short_repr(name)}: small letters, digits, - and . are right, a letter or a digit at "
-            f"both ends of each part, {LONGEST_NAME} characters at most; spec.topologyName may have other characters"
-        )
-    return name
-
-
-def _is_paused(metadata: Mapping[str, Any]) -> bool:
-    """Annotations are texts, as Kubernetes has it; any but `true` pauses nothing (see `refuse_idle_pause`)."""
-    annotations = metadata.get("annotations") or {}
-    if not isinstance(annotations, dict):
-        raise InvalidResource(f"metadata.annotations is {short_repr(annotations)}: texts by name are right")
-    value = annotations.get(PAUSED_ANNOTATION)
-    if not isinstance(value, str | None):
-        raise _wrong_pause(value)
-    return value == "true"
-
-
-def refuse_idle_pause(spec: TopologySpec, document: Mapping[str, Any]) -> None:
-    """Raises `InvalidResource` where the annotation may have been meant to pause, and does not.
-
-    Of files alone: a resource on Kubernetes that is invalid would be left for that, and deleted without a kill.
-    """
-    value = (document["metadata"].get("annotations") or {}).get(PAUSED_ANNOTATION)
-    if not spec.is_paused and value not in (None, "", "false"):
-        raise _wrong_pause(value)
-
-
-def _wrong_pause(value: object) -> InvalidResource:
-    right = "'true' in quotes is right, or 'false', which pauses nothing"
-    return InvalidResource(f"metadata.annotations.{PAUSED_ANNOTATION} is {short_repr(value)}: {right}")
-
-
-def _check_config(config: Mapping[str, Any]) -> None:
+def _config_mistakes(config: Mapping[str, Any]) -> list[Mistake]:
+    found = []
     for key, value in config.items():
         try:
             json.dumps(value)
         except TypeError:
-            raise InvalidResource(
-                f"spec.config.{key} is {short_repr(value)}, which has no form in JSON; put it in quotes"
-            ) from None
+            words = f"spec.config.{key} is {short_repr(value)}, which has no form in JSON; put it in quotes"
+            found.append(Mistake(("spec", "config", key), words))
+    return found
 
 
 def _nimbus(address: str | None) -> str | None:

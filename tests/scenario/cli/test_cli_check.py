@@ -66,6 +66,73 @@ def test_all_rules_that_one_breaks_are_said(tmp_path: Path) -> None:
     ]
 
 
+def test_mistakes_of_all_kinds_are_said_at_once(tmp_path: Path) -> None:
+    """Of fields, of what does not go together, of cron and time zones, of a policy's numbers, of the metadata."""
+    file = tmp_path / "a.yaml"
+    window = '{cron: "99 8 * * *", durationSeconds: 60, timeZone: Mars/X}'
+    numbers = "policy: fuzzy, parameters: {nope: 1, low: -5}, periodSeconds: .nan"
+    metadata = "metadata: {name: A B, annotations: {storm-operator.dev/paused: 'yes'}}"
+    file.write_text(
+        f"{BARE.replace('metadata: {name: payments}', metadata)}  priority: 1.5\n"
+        f"  stateful: {{stateful: [a], stateless: [a]}}\n  scheduling: {{{numbers}, excludedWindows: [{window}]}}\n",
+        encoding="utf-8",
+    )
+    said = checked(file).output.replace(f"{file}: ", "")
+    for words in (
+        "spec.scheduling.periodSeconds is nan",
+        "spec.priority is 1.5",
+        "metadata.name is 'A B'",
+        "spec.stateful: a component cannot be both",
+        "excludedWindows[0].cron is '99 8 * * *'",
+        "excludedWindows[0].timeZone: there is no time zone 'Mars/X'",
+        "spec.scheduling.parameters.nope = 1: policy fuzzy has no such parameter",
+        "spec.scheduling.parameters.low = -5: must be from",
+        "paused is 'yes'",
+    ):
+        assert words in said
+    assert len(said.splitlines()) == 9
+
+
+@pytest.mark.parametrize(
+    ("was", "instead", "words"),
+    [
+        ("adopt: {}", "stateful: 3", ["spec.stateful is 3: a mapping is right", "spec: exactly one of spec.jar"]),
+        ("adopt: {}", "adopt: {}\n  supervisors: {minimum: x, maximum: 2}", ["spec.supervisors.minimum is 'x'"]),
+        ("spec:\n  adopt: {}\n", "", ["spec is missing"]),
+        ("spec:\n  adopt: {}", "spec: 3", ["spec is 3: a mapping is right"]),
+        ("metadata: {name: payments}", "metadata: [a]", ["metadata is ['a']: a mapping is right"]),
+        ("adopt: {}", "adopt: {}\n  scheduling: 3\n  config: 4", ["spec.config is 4", "spec.scheduling is 3"]),
+        (
+            "adopt: {}",
+            "adopt: {}\n  scheduling: {excludedWindows: [3], parameters: 4}",
+            ["[0] is 3", "ters is 4"],
+        ),
+    ],
+)
+def test_what_follows_from_a_mistake_is_not_said_beside_it(
+    was: str, instead: str, words: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(BARE.replace(was, instead), encoding="utf-8")
+    lines = checked(file).output.splitlines()
+    assert len(lines) == len(words)
+    assert all(any(word in line for line in lines) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("parallelism: {components: {7: {executors: 2}, a: {executors: 2}}}", "payments is right"),
+        ("parallelism: {components: {7: {}, a: {}}}", "spec.parallelism.components.7: give executors"),
+        ("scheduling: {policy: fuzzy, parameters: {7: 1, low: 30}}", "spec.scheduling.parameters.7 = 1: policy fuzzy"),
+        ("parallelism: {components: {7: [], a: []}}", "spec.parallelism.components.7 is []: a mapping is right"),
+    ],
+)
+def test_a_name_of_digits_is_a_text_as_for_kubernetes(spec: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(f"{BARE}  {spec}\n", encoding="utf-8")
+    assert words in checked(tmp_path).output
+
+
 def test_a_field_that_is_missing_since_it_is_misspelt_is_said_once(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(BARE.replace("adopt: {}", "jar: {path: x.jar, mainclass: A}"), encoding="utf-8")
@@ -120,21 +187,21 @@ def test_what_would_harm_later_is_refused(was: str, instead: str, words: str, tm
     assert words in done.output
 
 
-def test_a_topology_that_a_file_describes_twice_is_wrong_the_second_time(tmp_path: Path) -> None:
+def test_a_topology_that_a_file_describes_twice_is_wrong_and_that_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "twice.yaml").write_text(f"{RIGHT}\n---\n{RIGHT}", encoding="utf-8")
     done = checked(tmp_path)
     assert done.exit_code == 2
-    assert done.output.count("payments is right") == 1
-    assert "payments is described twice in this file" in done.output
+    words = "payments is described more than once in this file; describe each topology once"
+    assert done.output == f"{tmp_path / 'twice.yaml'}: {words}\n"
 
 
-def test_a_topology_that_two_files_of_a_folder_describe_is_wrong_in_the_second(tmp_path: Path) -> None:
-    """As standalone has it, which follows the first alone."""
+def test_a_topology_that_two_files_of_a_folder_describe_is_wrong_in_both(tmp_path: Path) -> None:
+    """As standalone has it, which follows none until one is left."""
     for name in ("a.yaml", "b.yaml"):
         (tmp_path / name).write_text(RIGHT, encoding="utf-8")
     done = checked(tmp_path)
     assert done.exit_code == 2
-    assert "a.yaml: payments is right" in done.output
+    assert "a.yaml: payments is described in b.yaml, too" in done.output
     assert "b.yaml: payments is described in a.yaml, too" in done.output
     assert checked(tmp_path / "a.yaml", tmp_path / "b.yaml").exit_code == 0, "they may be for one cluster each"
 

@@ -128,7 +128,7 @@ def test_what_is_no_storm_topology_is_said_so(body: object, words: str) -> None:
         {"adopt": {}, "stateful": {"stateful": ["a"] * 190, "stateless": ["a"]}},
         {"adopt": {}, "stateful": {"stateful": [f"a{at}" for at in range(190)], "stateless": ["a7"]}},
         {"adopt": {}, "scheduling": {"excludedWindows": [{"cron": " " * 190, "durationSeconds": 60}]}},
-        {"adopt": {}, "config": {"a": {datetime.date(2024, 1, 1).replace(day=1 + at): at for at in range(31)}}},
+        {"adopt": {}, "config": {"a": [datetime.date(2024, 1, 1).replace(day=1 + at) for at in range(31)]}},
     ],
 )
 def test_a_value_at_length_is_not_told_at_length(wrong: dict[str, Any]) -> None:

@@ -33,23 +33,30 @@ SEED = Parameter(1.0, 0.0, 2.0**53, "whole number that all chance follows from",
 
 def read_parameters(policy: str, known: Parameters, given: Iterable[tuple[str, float]]) -> dict[str, float]:
     """`given` over the defaults; ValueError naming the field, the value and what would be right."""
-    values = {name: parameter.default for name, parameter in known.items()}
-    for name, value in given:
-        if name not in known:
-            right = f"it has {', '.join(sorted(known))}" if known else "it has none"
-            raise ValueError(
-                f"scheduling.parameters.{name} = {value:g}: policy {policy} has no such parameter; {right}"
-            )
-        parameter = known[name]
-        if not parameter.least <= value <= parameter.most:
-            raise ValueError(
-                f"scheduling.parameters.{name} = {value:g}: must be from {parameter.least:g} to {parameter.most:g}"
-                f" ({parameter.meaning})"
-            )
-        if parameter.is_whole and value != int(value):
-            raise ValueError(f"scheduling.parameters.{name} = {value:g}: must be a whole number ({parameter.meaning})")
-        values[name] = value
-    return values
+    values = dict(given)
+    wrong = wrong_parameters(policy, known, values)
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return {name: parameter.default for name, parameter in known.items()} | values
+
+
+def wrong_parameters(policy: str, known: Parameters, given: Mapping[str, float]) -> list[str]:
+    """A sentence for each that the policy does not take, naming the field, the value and what would be right."""
+    words = (_wrong_parameter(policy, known, name, value) for name, value in given.items())
+    return [sentence for sentence in words if sentence]
+
+
+def _wrong_parameter(policy: str, known: Parameters, name: str, value: float) -> str:
+    where = f"scheduling.parameters.{name} = {value:g}"
+    if name not in known:
+        right = f"it has {', '.join(sorted(known))}" if known else "it has none"
+        return f"{where}: policy {policy} has no such parameter; {right}"
+    parameter = known[name]
+    if not parameter.least <= value <= parameter.most:
+        return f"{where}: must be from {parameter.least:g} to {parameter.most:g} ({parameter.meaning})"
+    if parameter.is_whole and value != int(value):
+        return f"{where}: must be a whole number ({parameter.meaning})"
+    return ""
 
 
 def check_ascending(names: Ascending, values: Mapping[str, float]) -> None:

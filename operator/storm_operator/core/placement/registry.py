@@ -33,7 +33,13 @@ from storm_operator.core.placement.even import place_even
 from storm_operator.core.placement.liu import place_liu
 from storm_operator.core.placement.optimal import NAME as OPTIMAL
 from storm_operator.core.placement.optimal import WITHOUT_SOLVER, has_solver, place_optimal
-from storm_operator.core.placement.parameters import Ascending, Parameters, check_ascending, read_parameters
+from storm_operator.core.placement.parameters import (
+    Ascending,
+    Parameters,
+    check_ascending,
+    read_parameters,
+    wrong_parameters,
+)
 from storm_operator.core.placement.signature import PlacementPolicy
 from storm_operator.core.placement.triggers import as_if_due, has_passed, seconds_until, someone_has_no_place
 from storm_operator.core.settings import PlacementSettings, SchedulingSettings
@@ -146,7 +152,21 @@ def seconds_until_it_looks(snapshot: ClusterSnapshot, settings: PlacementSetting
 def check_policy(name: str, given: Iterable[tuple[str, float]]) -> None:
     """ValueError naming the field, the value and what would be right, for settings at the edge: a policy that there is,
     that can work where this runs, and numbers that it takes."""
-    values = read_parameters(name, parameters_of(name), given)
+    wrong = policy_mistakes(name, given)
+    if wrong:
+        raise ValueError("; ".join(wrong))
+
+
+def policy_mistakes(name: str, given: Iterable[tuple[str, float]]) -> list[str]:
+    """What `check_policy` raises for, a sentence each. ValueError where there is no such policy."""
+    known, numbers = parameters_of(name), dict(given)
+    wrong = wrong_parameters(name, known, numbers)
     if name == OPTIMAL and not has_solver():
-        raise ValueError(f"scheduling.policy = {name!r} {WITHOUT_SOLVER}")
-    check_ascending(_ASCENDING.get(name, ()), values)
+        wrong.append(f"scheduling.policy = {name!r} {WITHOUT_SOLVER}")
+    if wrong:
+        return wrong
+    try:
+        check_ascending(_ASCENDING.get(name, ()), read_parameters(name, known, numbers.items()))
+    except ValueError as error:
+        return [str(error)]
+    return []

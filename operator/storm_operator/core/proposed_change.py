@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from storm_operator.core.decision import Move, PlanCause, Prediction
 from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
+from storm_operator.core.model import Assignment, Demand, Executor, Supervisor, name_of_topology
 from storm_operator.core.placement.bearable import is_busy, network_of_others, with_what_is_borne
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (
@@ -26,7 +26,7 @@ from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shuffle_shares import ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import counted
+from storm_operator.core.wording import counted, first_of
 
 LEAST_RELIEF_FRACTION = 0.05
 """Of a supervisor's capacity. Where all are full, what is measured says no better who has how much too much: to shift
@@ -71,6 +71,8 @@ class ProposedChange:
     """The part of it that executors would need beyond their one thread: no supervisor has room for that."""
     limits_millicores: Mapping[Executor, float] = field(default_factory=dict)
     """What executors are to be given, for the tuples that they have or, where those are more, come to have."""
+    is_of_several: bool = False
+    """Whether it was looked for among the executors of more than one topology."""
 
     @property
     def is_urgent(self) -> bool:
@@ -88,14 +90,20 @@ class ProposedChange:
     def what_moves(self) -> str:
         """E.g. `moves 3 executors, changes only the port of 4 executors, restarts 2 workers`.
 
-        Workers that only end cost nobody a wait.
+        Workers that only end cost nobody a wait. Where they might be of any of several topologies, those are named.
         """
         moves, running = self.diff.moves, self.target.workers()
         only_port = sum(move.changes_only_port for move in moves)
         restarts = sum(slot in running for slot in self.diff.restarted_workers)
         parts = (("moves", len(moves) - only_port), ("changes only the port of", only_port))
         told = [f"{verb} {counted(number, 'executor')}" for verb, number in parts if number]
-        return ", ".join([*told, f"restarts {counted(restarts, 'worker')}"])
+        whose = f" of {_listed(self.topology_ids)}" if self.is_of_several else ""
+        return ", ".join([*told, f"restarts {counted(restarts, 'worker')}"]) + whose
+
+
+def _listed(topology_ids: Sequence[str]) -> str:
+    names = [name_of_topology(one) for one in topology_ids]
+    return " and ".join(names) if len(names) == 2 else first_of(names)
 
 
 def examine_proposal(
@@ -152,6 +160,7 @@ def examine_proposal(
         overfull_megabytes=needed_then.overfull_megabytes,
         overloaded_millicores=needed_then.overloaded_millicores,
         beyond_threads_millicores=beyond_threads(whole, demand_then),
+        is_of_several=len(settings.movable) > 1,
         limits_millicores={e: _limit(e, demand, demand_then, settings) for e in target.slot_of if demand.is_known(e)},
     )
 

@@ -318,6 +318,27 @@ def test_a_small_gain_holds_with_its_figures() -> None:
     assert "moves 2 executors, changes only the port of 1 executor" in message
 
 
+def test_among_several_topologies_it_is_said_whose_executors_would_move() -> None:
+    """A hold is told of each topology of the group, and most of them would stay where they are."""
+    rules = SchedulingSettings(minimum_periods=1, minimum_gain_percent=99.9)
+    alone = placement_settings([LINE], scheduling=rules)
+    told = [
+        decide(
+            picture(),
+            same_demand([LINE], 100),
+            TOGETHER,
+            dataclasses.replace(alone, movable=alone.movable | others),
+            DecisionMemory(),
+            now_seconds=NOW_SECONDS,
+            plan_id="p-1",
+        )
+        for others in (frozenset(), frozenset({"another"}))
+    ]
+    messages = [held(one, HoldReason.GAIN_TOO_SMALL) for one in told]
+    assert ["restarts 1 worker) changes" in one for one in messages] == [True, False]
+    assert "restarts 1 worker of line) changes" in messages[1]
+
+
 def test_a_gain_that_misses_the_minimum_by_little_does_not_read_as_if_it_met_it() -> None:
     gain = planned(decision()).gain_percent
     assert gain is not None

@@ -61,8 +61,8 @@ def scheduling_mistakes(given: Mapping[str, Any], known: Collection[Mistake]) ->
     named = ("policy", "parameters")
     if not any(_is_known((*SCHEDULING, name), known) for name in named):
         settings = _settings(SchedulingSettings, {name: given[name] for name in named if name in given})
-        where = (*SCHEDULING, "parameters")
-        found += [Mistake(where, f"spec.{words}") for words in policy_mistakes(settings.policy, settings.parameters)]
+        sentences = policy_mistakes(settings.policy, settings.parameters)
+        found += [Mistake((*SCHEDULING, "parameters"), f"spec.{words}") for words in sentences]
     return found
 
 

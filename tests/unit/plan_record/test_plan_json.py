@@ -118,7 +118,7 @@ def test_record_of_another_version_is_refused() -> None:
         record_from_json(document)
 
 
-MALFORMED = [
+MALFORMED: list[tuple[str, object]] = [
     ("started_at_seconds", "12"),
     ("started_at_seconds", None),
     ("in_force_at_seconds", "14.5"),

@@ -19,7 +19,7 @@ from storm_operator.adapters.errors import (
 )
 from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, PlanDocuments, StormCommands, WorkerProbe
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Executor, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_progress import (
     Component,
     Failures,
@@ -42,6 +42,7 @@ DRAIN_TIMEOUT_SECONDS = 30.0
 DRAIN_POLL_SECONDS = 1.2  # longer than the workers' snapshot period: two readings are two different snapshots
 CONNECTING_SECONDS = 1.0
 SUPERVISOR_SYNC_SECONDS = 10.0
+ALL_THE_SAME = "in force all the same, and judged ({})"
 UNSEEN_START_SECONDS = 30.0
 """Where nobody sees workers start, paused spouts wait for so long: several that start at once take ten."""
 
@@ -98,21 +99,35 @@ class Applier:
         return self._carry_out(record, save, is_watched=not self._waits.is_in_force(record.plan))
 
     def abandon(self, record: PlanRecord, message: str, save: Save) -> PlanRecord:
-        """Leave the topologies where they are now, and make that the plan in force. Spouts are resumed in any case."""
+        """Leave the topologies where they are now, and make that the plan in force. Spouts are resumed in any case.
+
+        Where that is what `record.plan` wanted, the record returned is SETTLING: whether it did harm is judged.
+        """
         try:
-            self._keep_in_place(record.plan)
+            present = self._keep_in_place(record.plan)
         finally:
             self.resume_spouts(record)
-        failed = replace(record, state=PlanState.FAILED, message=message)
-        save(failed)
-        return failed
+        left = replace(record, state=PlanState.FAILED, message=message)
+        if present == record.plan.target:
+            now = self.clock.now()
+            left = replace(
+                record,
+                state=PlanState.SETTLING,
+                message=ALL_THE_SAME.format(message),
+                in_force_at_seconds=record.in_force_at_seconds or now,
+                settling_since_seconds=now,
+            )
+        save(left)
+        return left
 
-    def _keep_in_place(self, plan: Plan) -> None:
+    def _keep_in_place(self, plan: Plan) -> Assignment:
+        """Where they are."""
         present = self.storm.read_assignment(plan.topology_ids)
         for topology_id in plan.topology_ids:
             own = present.restricted_to([topology_id])
             if own.slot_of:
                 self.documents.write_plan(topology_id, replace(plan, target=own))
+        return present
 
     def _carry_out(self, record: PlanRecord, save: Save, *, is_watched: bool) -> PlanRecord:
         """A plan that an earlier try has put in force already is not drained again, and is in force since then."""

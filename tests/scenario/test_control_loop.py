@@ -15,7 +15,13 @@ import loop_scene
 from builders import PERIOD_SECONDS
 from fake_cluster import Killed
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, FakeObserver, Scene, last_state, scene, with_mode
-from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, TopologyNotAlive, ZooKeeperUnreachable
+from storm_operator.adapters.errors import (
+    MalformedDocument,
+    NimbusError,
+    NimbusUnreachable,
+    TopologyNotAlive,
+    ZooKeeperUnreachable,
+)
 from storm_operator.apply import Applier
 from storm_operator.core.backoff import LONGEST_PASS_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
@@ -813,6 +819,48 @@ def test_plan_that_nimbus_refuses_again_is_abandoned_with_the_reason_and_the_loo
     assert refused.message == "abandoned: Nimbus failed in deactivate words"
     assert not isinstance(decision, Hold) or decision.reason is not HoldReason.CLUSTER_UNREACHABLE
     assert played.audience.reports[-1].snapshot is not None
+
+
+@pytest.mark.parametrize(("latency_ms", "ends"), [(2.0, PlanState.VERIFIED), (80.0, PlanState.ROLLED_BACK)])
+def test_plan_that_is_refused_a_step_after_it_came_into_force_is_judged_all_the_same(
+    latency_ms: float, ends: PlanState
+) -> None:
+    played = scene()
+    original = played.cluster.tell_supervisors
+
+    def refuse(supervisor_ids: Collection[str]) -> bool:
+        raise NimbusError("Nimbus failed in getLeader")
+
+    played.cluster.tell_supervisors = refuse  # type: ignore[method-assign]
+    played.run()
+    played.observer.latency_ms = latency_ms
+    played.run()
+    plan, *_ = played.loop.memory.records
+    assert plan.state is PlanState.SETTLING
+    assert plan.message == "in force all the same, and judged (abandoned: Nimbus failed in getLeader)"
+    played.cluster.tell_supervisors = original  # type: ignore[method-assign]
+    for _ in range(6):
+        played.run()
+    plan, *_ = played.loop.memory.records
+    assert plan.state is ends
+    assert (played.cluster.assignment.slot_of == SPREAD) is (ends is PlanState.ROLLED_BACK)
+
+
+def test_way_back_that_is_refused_a_step_after_it_came_into_force_has_not_failed() -> None:
+    played = scene()
+    played.run()
+    played.observer.latency_ms = 80.0
+    played.run()
+
+    def refuse(supervisor_ids: Collection[str]) -> bool:
+        raise NimbusError("Nimbus failed in getLeader")
+
+    played.cluster.tell_supervisors = refuse  # type: ignore[method-assign]
+    for _ in range(6):
+        played.run()
+    assert played.cluster.assignment.slot_of == SPREAD
+    worse, back = played.loop.memory.records[:2]
+    assert (worse.state, back.state, back.rollback_of) == (PlanState.ROLLED_BACK, PlanState.VERIFIED, worse.plan.id)
 
 
 def test_what_was_measured_while_spouts_were_deactivated_is_no_load_to_plan_for() -> None:

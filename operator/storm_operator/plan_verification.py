@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, RebalanceInProgress
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, MalformedDocument, RebalanceInProgress
 from storm_operator.approval_desk import ApprovalDesk, was_asked_for
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
@@ -18,7 +18,7 @@ from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
 from storm_operator.core.way_back import way_back_from, why_it_waits, why_no_way_back, why_not_to_be_moved
 from storm_operator.core.wording import first_of
-from storm_operator.plan_in_hand import TAKEN_BACK_BY, PlanInHand
+from storm_operator.plan_in_hand import STANDS, TAKEN_BACK_BY, PlanInHand
 
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
@@ -154,8 +154,9 @@ class PlanVerification:
 
             self.plans.save(step, end_the_others)
 
+        way_back = way_back_from(record, measured, self.new_plan_id(now), now)
         try:
-            way_back = self.plans.applier.apply(way_back_from(record, measured, self.new_plan_id(now), now), save)
+            self.plans.settle(self.plans.applier.apply(way_back, save))
         except OUT_OF_REACH:
             raise
         except RebalanceInProgress:
@@ -163,10 +164,17 @@ class PlanVerification:
         except AdapterError as error:
             if record in self.plans.memory.records:
                 raise  # it was begun, and the next pass goes on with it
-            self.plans.close(record, PlanState.EXPIRED, f"{record.message}; it cannot be taken back: {error}")
+            self._leave_harm(record, way_back, error)
             return False
-        self.plans.settle(way_back)
         return True
+
+    def _leave_harm(self, record: PlanRecord, way_back: PlanRecord, error: AdapterError) -> None:
+        """`way_back` could not be begun. It is tried again, but where it can never be kept."""
+        if isinstance(error, MalformedDocument):
+            self.plans.close(record, PlanState.EXPIRED, f"{record.message}; it cannot be taken back: {error}")
+            return
+        self.plans.close(record, PlanState.EXPIRED, f"{record.message}; {STANDS.format(way_back.plan.id)}")
+        self.plans.tell(replace(way_back, state=PlanState.FAILED, message=f"cannot be begun: {error}"))
 
     def go_back_again(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> bool:
         """Try once more, after its pause, the way back that failed last; whether that was begun.

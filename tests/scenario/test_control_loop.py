@@ -491,6 +491,34 @@ def test_plan_whose_way_back_was_kept_without_an_answer_is_told_as_rolled_back(m
     assert played.cluster.assignment.slot_of == SPREAD
 
 
+def test_way_back_whose_beginning_nimbus_refuses_is_tried_again_after_a_pause() -> None:
+    played = scene()
+    played.run()
+    plan = played.loop.memory.records[-1].plan
+    played.observer.latency_ms = 40.0
+
+    original = played.cluster.being_rebalanced
+
+    def refuse(topology_ids: Collection[str]) -> Collection[str]:
+        raise NimbusError("Nimbus failed in getClusterInfo")
+
+    played.cluster.being_rebalanced = refuse  # type: ignore[method-assign]
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    worse, back = played.loop.memory.records
+    assert (worse.state, back.state, back.rollback_of) == (PlanState.EXPIRED, PlanState.FAILED, plan.id)
+    assert worse.message.startswith("median complete latency 40 ms, at most 8 ms expected; it did harm")
+    assert back.plan.id in worse.message
+    assert back.message == "cannot be begun: Nimbus failed in getClusterInfo"
+    assert played.journal.kept is None
+    played.cluster.being_rebalanced = original  # type: ignore[method-assign]
+    for _ in range(6):
+        played.run()
+    assert played.cluster.assignment.slot_of == SPREAD
+    worse, back = played.loop.memory.records
+    assert (worse.state, back.state) == (PlanState.ROLLED_BACK, PlanState.VERIFIED)
+
+
 def test_way_back_that_nobody_can_keep_ends_with_the_reason_and_others_go_on() -> None:
     played = scene()
     played.run()

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 Answer = Callable[[str], tuple[int, bytes]]
 
 
 @contextmanager
-def serving(answer: Answer, *, with_query: bool = False) -> Iterator[str]:
+def serving(
+    answer: Answer, *, with_query: bool = False, headers: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
     """The URL of a server that answers GET and POST with (status, body), until the block ends.
 
     The body of a redirection is where it leads. `with_query`: the path comes with what stands behind its `?`.
+    `headers` come with each answer.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -25,6 +29,8 @@ def serving(answer: Answer, *, with_query: bool = False) -> Iterator[str]:
             self.send_response(status)
             if 300 <= status < 400:
                 self.send_header("Location", body.decode())
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

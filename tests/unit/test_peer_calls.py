@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,8 +10,11 @@ import pytest
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
+from http_server import serving
 from storm_operator.adapters.errors import AdapterError, ZooKeeperUnreachable
-from storm_operator.adapters.kube.clients import NotedApiClient
+from storm_operator.adapters.kube.clients import LONGEST_RETRY_AFTER_SECONDS, NotedApiClient
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.resources import TOPOLOGIES, OwnKinds
 from storm_operator.adapters.metrics import PrometheusSource, ScrapeSource
 from storm_operator.adapters.nimbus.connection import ConnectionBroken, NimbusAddress
 from storm_operator.adapters.peer_calls import CallOutcome, NotedConnection, NotedNodes, Peer
@@ -103,6 +107,21 @@ def test_the_kubernetes_api(book: Book, monkeypatch: pytest.MonkeyPatch, answer:
     else:
         assert client.call_api("PATCH", "/pods") is answer
     assert book.calls == [(Peer.KUBERNETES, "patch", outcome)]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_kubernetes_api_that_is_busy_is_not_waited_for_as_long_as_it_says(
+    book: Book, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    client = NotedApiClient(book)
+    with serving(lambda _: (status, b'{"message": "busy"}'), headers={"Retry-After": "32"}) as url:
+        client.configuration.host = url
+        with pytest.raises(KubernetesError, match="busy"):
+            OwnKinds(client).list(TOPOLOGIES)
+    assert waits == [LONGEST_RETRY_AFTER_SECONDS] * 3
+    assert book.calls == [(Peer.KUBERNETES, "get", REFUSED)]
 
 
 def test_agents_and_prometheus_that_are_not_there(book: Book) -> None:

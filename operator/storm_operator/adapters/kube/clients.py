@@ -11,8 +11,10 @@ from typing import Any
 
 import yaml
 from kubernetes import config
-from kubernetes.client import ApiClient, CoreV1Api
+from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.client.exceptions import ApiException
+from urllib3 import BaseHTTPResponse
+from urllib3.util import Retry
 
 from storm_operator.adapters.errors import SubmissionError
 from storm_operator.adapters.kube.errors import KubernetesError, NotFound, api_errors
@@ -23,6 +25,7 @@ from storm_operator.adapters.kube.resources import OwnKinds
 from storm_operator.adapters.peer_calls import CallBook, CallOutcome, NoBook, Peer
 
 TIMEOUT_SECONDS = 10.0
+LONGEST_RETRY_AFTER_SECONDS = 1.0
 FIRST_REFUSAL = 400
 """HTTP statuses from here on say no."""
 
@@ -54,11 +57,22 @@ class KubeClients:
         return str(data[key])
 
 
+class BriefRetry(Retry):
+    """Tries again as urllib3 does, but waits no longer than a second for a server that says when: one that sheds load
+    names half a minute, a proxy whatever it likes, and a loop or the lease would wait for it in the midst of a call."""
+
+    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
+        seconds = super().get_retry_after(response)
+        return None if seconds is None else min(seconds, LONGEST_RETRY_AFTER_SECONDS)
+
+
 class NotedApiClient(ApiClient):
     """Notes each call in `book`; the verbs are those of HTTP."""
 
     def __init__(self, book: CallBook) -> None:
-        super().__init__()
+        configuration = Configuration.get_default_copy()
+        configuration.retries = BriefRetry(Retry.DEFAULT.total)
+        super().__init__(configuration)
         self._book = book
 
     def call_api(self, method: str, *args: Any, **kwargs: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -50,14 +51,16 @@ def traffic_spark(folder: Path) -> Answer:
 
     from storm_pipeline.schemas import BRONZE, bronze_schema
     from storm_pipeline.spark import open_session
-    from storm_pipeline.transforms.traffic import by_minute
+    from storm_pipeline.transforms.spans import SECONDS, TUPLES, by_span
 
     spark = open_session("bench", spark_settings())
     pairs = spark.read.schema(bronze_schema(BRONZE["pairs"])).parquet(str(folder / "bronze/pairs"))
     started()
-    row = by_minute(pairs).agg(f.count("*"), f.sum("tuples")).collect()[0]
+    spans = by_span(pairs)
+    row = spans.agg(*[f.count(name) for name in SECONDS], *[f.sum(name) for name in TUPLES]).collect()[0]
     ended()
-    return int(row[0]), float(row[1])
+    counts, sums = row[: len(SECONDS)], row[len(SECONDS) :]
+    return sum(counts), math.fsum(tuples for tuples in sums if tuples is not None)
 
 
 def traffic_duckdb(folder: Path) -> Answer:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 from rich.markup import escape
 from rich.progress import Progress
 
@@ -32,24 +32,24 @@ from storm_pipeline.options import (
     spark_job,
 )
 from storm_pipeline.progress import Ledger
-from storm_pipeline.schemas import HEAVIEST_PAIRS, KEY_SKEW, SILVER, TRAFFIC, TRAFFIC_SHARE, WINDOWS, DerivedTable
-from storm_pipeline.transforms.traffic import (
-    MINUTE,
-    at_level,
-    by_minute,
-    for_table,
-    heaviest,
-    in_each_window,
-    in_longer_windows,
-    key_skew,
-    named,
-    residents,
-    shares,
+from storm_pipeline.schemas import (
+    HEAVIEST_PAIRS,
+    KEY_SKEW,
+    SILVER,
+    TRAFFIC,
+    TRAFFIC_KEYS,
+    TRAFFIC_SHARE,
+    WINDOWS,
+    DerivedTable,
 )
+from storm_pipeline.transforms.spans import at_level, by_span, in_each_window, lives, named, residents
+from storm_pipeline.transforms.traffic import for_table, heaviest, key_skew, shares
 
 HEAVIEST = 20
+MOST_HEAVIEST = 100_000
+"""Spark keeps no more in a heap."""
 SOURCES = ("pairs", "executors", "edges")
-STEPS = 8
+STEPS = 7
 Step = Callable[[str], None]
 
 
@@ -57,7 +57,7 @@ Step = Callable[[str], None]
 class TrafficJob:
     """The traffic tables of a lake. Each day is replaced as a whole: a repetition changes nothing.
 
-    `windows` are names of `WINDOWS`, shortest first, the minute among them: each is made from the one before.
+    `windows` are names of `WINDOWS`.
     """
 
     spark: SparkSession
@@ -72,40 +72,47 @@ class TrafficJob:
     def silver(self, table: str, day: Day) -> DataFrame:
         return read(self.spark, self.lake.silver(table), SILVER[table]).where(day.condition)
 
-    def write(self, rows: DataFrame, table: DerivedTable, day: Day, more: str = "") -> None:
-        replace_day(for_table(rows, day.cluster), self.lake.gold(table.name), table, day, more)
-
-    def gold(self, level: str, day: Day) -> DataFrame:
-        table = TRAFFIC[level]
-        return read(self.spark, self.lake.gold(table.name), table).where(day.condition).drop("cluster", "date")
-
     def do_day(self, day: Day, step: Step) -> None:
-        """All traffic tables of one day. Minutes by executor first: all others are sums of them."""
-        there = residents(self.silver("executors", day)).persist()
-        step("executors by minute")
-        minutes = named(by_minute(self.silver("pairs", day)), there)
-        self.write(minutes, TRAFFIC["executor"], day, f"window = '{MINUTE}'")
-        step("executors by longer windows")
-        minutes = self.gold("executor", day).where(f.col("window") == MINUTE)
-        longer = in_longer_windows(minutes, [window for window in self.windows if window != MINUTE])
-        self.write(longer, TRAFFIC["executor"], day, f"window <> '{MINUTE}'")
-        there.unpersist()
-        self.do_sums(day, step)
+        """All traffic tables of one day, each of them sums of the spans of its executors."""
+        step("executors")
+        with (
+            kept(lives(self.silver("executors", day))) as lived,
+            kept(named(by_span(self.silver("pairs", day)), residents(lived))) as executors,
+        ):
+            self.write_level(executors, "executor", day)
+            self.do_sums(executors, lived, day, step)
 
-    def do_sums(self, day: Day, step: Step) -> None:
-        """Everything that is made of the executor level, all windows at once."""
-        executors = self.gold("executor", day)
-        for level, source in (("component", "executor"), ("worker", "executor"), ("supervisor", "worker")):
-            step(f"{level}s")
-            minutes = at_level(self.gold(source, day).where(f.col("window") == MINUTE), level)
-            self.write(in_each_window(minutes, level, self.windows), TRAFFIC[level], day)
-        step("shares")
-        self.write(shares(self.gold("worker", day)), TRAFFIC_SHARE, day)
+    def do_sums(self, executors: DataFrame, lived: DataFrame, day: Day, step: Step) -> None:
+        """The tables of all other levels."""
+        step("components")
+        self.write_level(at_level(executors, *TRAFFIC_KEYS["component"]), "component", day)
+        with kept(at_level(executors, *TRAFFIC_KEYS["worker"])) as workers:
+            step("workers")
+            self.write_level(workers, "worker", day)
+            step("supervisors")
+            self.write_level(at_level(workers, *TRAFFIC_KEYS["supervisor"]), "supervisor", day)
+            step("shares")
+            self.write(shares(workers, self.windows), TRAFFIC_SHARE, day)
         step("heaviest pairs")
-        self.write(heaviest(executors, self.heaviest_pairs), HEAVIEST_PAIRS, day)
+        self.write(heaviest(executors, self.heaviest_pairs, self.windows), HEAVIEST_PAIRS, day)
         step("key skew")
-        skew = key_skew(executors, self.silver("edges", day), self.silver("executors", day), self.windows)
-        self.write(skew, KEY_SKEW, day)
+        self.write(key_skew(executors, self.silver("edges", day), lived, self.windows), KEY_SKEW, day)
+
+    def write_level(self, spans: DataFrame, level: str, day: Day) -> None:
+        self.write(in_each_window(spans, TRAFFIC_KEYS[level], self.windows), TRAFFIC[level], day)
+
+    def write(self, rows: DataFrame, table: DerivedTable, day: Day) -> None:
+        replace_day(for_table(rows, day.cluster), self.lake.gold(table.name), table, day)
+
+
+@contextmanager
+def kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """`rows`, computed once, in memory and where there is too little of it on disk."""
+    rows.persist()
+    try:
+        yield rows
+    finally:
+        rows.unpersist()
 
 
 def traffic(
@@ -115,7 +122,9 @@ def traffic(
     last: Last = None,
     days: LastDays = None,
     again: Annotated[bool, typer.Option("--again", help="Also days whose data has not changed since.")] = False,
-    heaviest_pairs: Annotated[int, typer.Option(min=1, help="Pairs kept of each window and topology.")] = HEAVIEST,
+    heaviest_pairs: Annotated[
+        int, typer.Option(min=1, max=MOST_HEAVIEST, help="Pairs kept of each window and topology.")
+    ] = HEAVIEST,
     master: Master = "local[*]",
     heap: Heap = "2g",
     off_heap: OffHeap = "2g",

@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from storm_pipeline.schemas import CLUSTER, WINDOWS
-from storm_pipeline.transforms.traffic import ENDS, NETWORK, SAME_SUPERVISOR, SAME_WORKER, UNPLACED
+from storm_pipeline.transforms.spans import ENDS
+from storm_pipeline.transforms.traffic import NETWORK, SAME_SUPERVISOR, SAME_WORKER, UNPLACED
 
 MOST_WINDOWS = 400
 """Of a plot over time: a bar each is then still to be seen."""

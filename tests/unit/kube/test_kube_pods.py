@@ -175,6 +175,13 @@ class TestPodFrom:
             f"{CAPACITY_ANNOTATION} is {typed!r}; give a whole number of millicores, such as 2000"
         )
 
+    @pytest.mark.parametrize("typed", ["1000000001", "9" * 400, "9" * 5000, "x" * 5000])
+    def test_capacity_that_no_machine_has_is_unknown_and_told_in_brief(self, typed: str) -> None:
+        pod = pod_from(client_pod(capacity=typed))
+        assert pod.capacity_millicores is None
+        assert pod.resize_problem.startswith(f"{CAPACITY_ANNOTATION} is '{typed[:5]}")
+        assert len(pod.resize_problem) < 300
+
     @pytest.mark.parametrize(
         ("conditions", "problem"),
         [
@@ -238,6 +245,14 @@ class TestPods:
         core.list_namespaced_pod.return_value = V1PodList(items=[client_pod("sup-1"), leaving, client_pod("sup-0")])
         assert [pod.name for pod in pods.supervisors(("storm", "storm"))] == ["sup-0", "sup-1"]
         assert core.list_namespaced_pod.call_count == 1
+
+    @pytest.mark.parametrize(("cpu", "capacity"), [("1M", None), ("1Ki", None), ("500m", "9" * 5000)])
+    def test_what_somebody_wrote_on_one_pod_keeps_no_other_unread(
+        self, core: Mock, pods: Pods, cpu: str, capacity: str | None
+    ) -> None:
+        strange = client_pod("anybodys", cpu=cpu, in_force=None, capacity=capacity)
+        core.list_namespaced_pod.return_value = V1PodList(items=[client_pod("sup-0"), strange])
+        assert [pod.name for pod in pods.supervisors(("storm",))] == ["anybodys", "sup-0"]
 
     def test_resize_sets_limit_and_request_of_the_supervisor_container_alone(self, core: Mock, pods: Pods) -> None:
         pods.resize_cpu(named("sup-1"), 1500, reserve_millicores=1500)

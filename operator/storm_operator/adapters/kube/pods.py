@@ -11,7 +11,8 @@ from kubernetes.client import ApiClient, AppsV1Api, CoreV1Api
 from kubernetes.utils.quantity import parse_quantity
 
 from storm_operator.adapters.kube.errors import api_errors
-from storm_operator.core.cpu_quantity import millicores_from_quantity
+from storm_operator.core.cpu_quantity import MOST_MILLICORES, millicores_from_quantity
+from storm_operator.core.short_repr import short_repr
 
 SELECTOR = "app.kubernetes.io/name=storm,app.kubernetes.io/component=supervisor"
 CONTAINER = "supervisor"
@@ -19,6 +20,7 @@ CAPACITY_ANNOTATION = "storm-operator.dev/cpu-capacity-millicores"
 FIELD_MANAGER = "storm-operator"
 """Under this name Kubernetes remembers, with the pod, that its CPU limit is what the operator made it."""
 TIMEOUT_SECONDS = 10.0
+MOST_DIGITS = len(f"{MOST_MILLICORES:.0f}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +206,13 @@ def _sets(kind: str, entry: Any) -> bool:
 
 
 def _capacity(annotation: str | None) -> tuple[float | None, str]:
-    """Millicores, and what is wrong with them: a typing error of a user must not end the loop."""
+    """Millicores, and what is wrong with them: what somebody wrote on one pod must not keep all others unread."""
     if not annotation:
         return None, ""
-    if annotation.isdecimal() and int(annotation) > 0:
+    if len(annotation) <= MOST_DIGITS and annotation.isdecimal() and 0 < int(annotation) <= MOST_MILLICORES:
         return float(annotation), ""
-    return None, f"{CAPACITY_ANNOTATION} is {annotation!r}; give a whole number of millicores, such as 2000"
+    found = short_repr(annotation)
+    return None, f"{CAPACITY_ANNOTATION} is {found}; give a whole number of millicores, such as 2000"
 
 
 def _cpu(kind: str, resources: Any) -> float | None:

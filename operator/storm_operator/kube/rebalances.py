@@ -29,6 +29,9 @@ APPROVED = "Approved"
 UNNAMED = "annotation"
 MOST_SHOWN = 1_000
 """Of moves and limits: nobody reads more, and all of them would be more than Kubernetes stores of one resource."""
+LONGEST_COMPONENT = 253
+"""Characters that are shown of a component's name, by the CRD. Storm takes more, and the API server would refuse the
+plan of all topologies that it is for."""
 PACKED = "gzip+base64:"
 """What the text of a plan begins with that would be too long as plain JSON."""
 LONGEST_UNPACKED_BYTES = 10_000_000
@@ -121,7 +124,7 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
     moves = [
         {
             "topology": move.executor.topology_id,
-            "component": move.executor.component,
+            "component": move.executor.component[:LONGEST_COMPONENT],
             "executor": f"{move.executor.task_start}-{move.executor.task_end}",
             **({"from": place(move.source)} if move.source else {}),
             "to": place(move.target),

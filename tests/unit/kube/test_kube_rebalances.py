@@ -60,6 +60,12 @@ IN_FORCE = {"approved_by": AUTO, "in_force_at_seconds": NOW_SECONDS}
 MEASURED = Outcome(100.04, 300.0, 5.0, 4.0, 12.0)
 
 
+def rebalance_schema() -> dict[str, Any]:
+    (version,) = yaml.safe_load(crd_file("stormrebalances").read_text())["spec"]["versions"]
+    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return found
+
+
 class TestSpec:
     def test_says_who_moves_from_where_to_where(self) -> None:
         spec = rebalance_body(plan_record(), managed(), HOSTS)["spec"]
@@ -145,15 +151,21 @@ class TestSpec:
         assert name.startswith(label)
 
     def test_is_valid_by_the_crd(self) -> None:
-        crd = yaml.safe_load(crd_file("stormrebalances").read_text())
-        (version,) = crd["spec"]["versions"]
-        schema = version["schema"]["openAPIV3Schema"]
+        schema = rebalance_schema()
         done = plan_record(PlanState.VERIFIED, measured=MEASURED, before=MEASURED, in_force_at_seconds=NOW_SECONDS)
         body = rebalance_body(done, managed(), HOSTS)
         body["status"] = rebalance_status(done, {}, NOW_SECONDS)
         jsonschema.validate(body, schema)
         assert set(body["spec"]) <= set(schema["properties"]["spec"]["properties"])
         assert set(body["status"]) <= set(schema["properties"]["status"]["properties"])
+
+    def test_is_valid_by_the_crd_however_a_component_is_called(self) -> None:
+        (move,) = plan().moves
+        endless = replace(move.executor, component="split" * 1000)
+        body = rebalance_body(plan_record(of=plan(moves=(replace(move, executor=endless),))), managed(), HOSTS)
+        jsonschema.validate(body, rebalance_schema())
+        (shown,) = body["spec"]["moves"]
+        assert shown["component"].startswith("splitsplit")
 
 
 class TestPlan:

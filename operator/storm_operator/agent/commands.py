@@ -19,6 +19,7 @@ from storm_operator.agent.options import (
     parse_peer,
 )
 from storm_operator.agent.service import ListenError, run_agent
+from storm_operator.log_lines import log_to_stderr
 from storm_operator.metric_contract import DEFAULT_PAIR_LIMIT
 
 
@@ -67,7 +68,7 @@ def agent(
     ] = DEFAULT_PAIR_LIMIT,
 ) -> None:
     """Measure one supervisor's executors, export it for scraping, and hold them to their CPU limits."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr()
     # Its client reports every failed attempt to connect; the reader says what matters, once.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     try:

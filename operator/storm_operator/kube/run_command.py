@@ -34,6 +34,7 @@ from storm_operator.kube.managed import Registry
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.submission import JobSettings
 from storm_operator.kube.submission_pod import InvalidSubmissionPod, parse_submission_pod
+from storm_operator.log_lines import log_to_stderr
 from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMode
 
 NO_KUBERNETES = 1
@@ -226,7 +227,7 @@ def _serve_health(port: int, operator: Operator) -> None:
 
 
 def _set_up_logging() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr()
     logging.getLogger("kopf").setLevel(logging.WARNING)
     # kazoo and the Kubernetes client tell their callers what is wrong; in the log it would be told twice.
     for chatty in ("kazoo", "urllib3", "kubernetes"):

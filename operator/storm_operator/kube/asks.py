@@ -12,6 +12,7 @@ from storm_operator.control_loop import ControlLoop
 from storm_operator.core.decision import Plan
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.plan_record import PlanState
+from storm_operator.core.short_repr import short_repr
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.kept_rebalance import NOT_WANTED_AGAIN
 from storm_operator.kube.managed import Body, Registry, annotations_of, key_of
@@ -64,7 +65,7 @@ def follow_asks(
             continue
         registry.replace_rebalance(body, _without_ask(body))  # the watch may tell of it only after the next pass
         answer = _carry_out(ask, body, loop, shown)
-        say(f"{name}: {ask}: {answer}")
+        say(f"{name}: {answer}" if not isinstance(ask, Ask) else f"{name}: {ask}: {answer}")
         status = {"message": answer}
         state = {WILL_BEGIN: APPROVED, GONE: PlanState.EXPIRED.value}.get(answer)
         if state is not None:
@@ -126,7 +127,7 @@ GONE = "it no longer stands: the cluster has changed since it was proposed"
 def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop, shown: ShownPlans) -> str:
     name, state = body["metadata"]["name"], state_of(body)
     if not isinstance(ask, Ask):
-        return f"{ASK_ANNOTATION}: {ask!r} is not understood; it may be {WORDS}"
+        return f"{ASK_ANNOTATION}: {short_repr(ask)} is not understood; it may be {WORDS}"
     if ask is Ask.ROLLBACK:
         return _roll_back(body, loop, shown)
     waiting = loop.memory.proposals.named(name)

@@ -169,6 +169,14 @@ class TestAsk:
         assert message == f"{ASK_ANNOTATION}: 'Approve' is not understood; it may be approve, reject, refresh, rollback"
         assert played.approved_by() == ""
 
+    def test_however_long_it_is_it_is_answered_and_said_in_brief(self) -> None:
+        played = Scene("approve " * 10_000)
+        message = played.follow()["message"]
+        assert message.startswith(f"{ASK_ANNOTATION}: 'approve approve ")
+        assert message.endswith("is not understood; it may be approve, reject, refresh, rollback")
+        assert len(message) < 300, "the CRD has no longer ones than 32,768 characters"
+        assert played.said == [f"{played.plan.id}: {message}"]
+
     def test_answer_is_said_too(self) -> None:
         played = Scene("approve")
         played.follow()

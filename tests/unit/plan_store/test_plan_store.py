@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.packed_json import encode
 from storm_operator.core.plan_json import record_to_json
 from storm_operator.cpu_limits import CpuLimits
+from storm_operator.local.paths import repository_root
 
 
 def spare_bytes(executors: int) -> int:
@@ -275,3 +277,15 @@ def test_while_a_plan_settles_limits_fall_only_for_who_is_held_back() -> None:
     store.write_cpu_limits("a-1", "p-1", {ordinary: 400.0, held: 400.0})
     CpuLimits(store).rise("a-1", {ordinary: 200.0, held: 100.0}, {held: 350.0})
     assert store.read_cpu_limits("a-1") == {ordinary: 400.0, held: 100.0}
+
+
+@pytest.mark.parametrize("kind", ["plans", "cpu-limits"])
+def test_what_stays_in_zookeeper_without_an_operator_can_be_deleted_as_the_documentation_says(kind: str) -> None:
+    root = repository_root()
+    assert root is not None
+    said = (root / "docs" / "how-to" / "operate-on-kubernetes.md").read_text()
+    (path,) = re.findall(rf"zkCli.sh -server ZOOKEEPER:2181 delete (\S+/{kind}/TOPOLOGY-ID)", said)
+    nodes, own = Dictionary(), executor("TOPOLOGY-ID", 1)
+    PlanStore(nodes).write_plan("TOPOLOGY-ID", plan((own, "s1")))
+    PlanStore(nodes).write_cpu_limits("TOPOLOGY-ID", "p-1", {own: 50.0})
+    assert path in nodes.content

@@ -113,6 +113,9 @@ def test_every_component_that_the_scheduler_places_is_there_and_no_other() -> No
             300,
         ),
         ({"topology.component.resources.offheap.memory.mb": 64}, 64, None),
+        ({ON_HEAP[0]: 1e308, "topology.component.resources.offheap.memory.mb": 1e308}, None, None),
+        ({ON_HEAP[0]: 1e300, "topology.component.resources.offheap.memory.mb": 64}, 64, None),
+        ({"topology.component.resources.map": {"cpu.pcore.percent": 1e308}}, None, None),
         ({"topology.component.resources.map": {"onheap.memory.mb": 100, "offheap.memory.mb": 28}}, 128, None),
         (
             {"topology.component.resources.map": {"cpu.pcore.percent": 5}, "topology.component.cpu.pcore.percent": 7},

@@ -14,6 +14,9 @@ ON_HEAP = ("topology.component.resources.onheap.memory.mb", "onheap.memory.mb")
 OFF_HEAP = ("topology.component.resources.offheap.memory.mb", "offheap.memory.mb")
 CPU_PERCENT = ("topology.component.cpu.pcore.percent", "cpu.pcore.percent")
 MILLICORES_PER_PERCENT = 10.0
+MOST_DECLARED = 1e9
+"""MB, or percent of a core: no machine has so much. Who declares more says nothing of the component, and sums of such
+amounts are no numbers any more."""
 NOTHING_DECLARED: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -38,7 +41,7 @@ def declared_for_all(topology_conf: Mapping[str, Any], nimbus_conf: Mapping[str,
 
 
 def declared_resources(conf: Mapping[str, Any], of_all: Mapping[str, Any] = NOTHING_DECLARED) -> DeclaredResources:
-    """Memory on and off the heap together, and CPU; what is no number counts as not declared.
+    """Memory on and off the heap together, and CPU; what is no number, or more than there is, counts as not declared.
 
     Each amount that the component's `conf` does not say is that `of_all` (`declared_for_all`).
     """
@@ -64,6 +67,6 @@ def _amount(conf: Mapping[str, Any], names: tuple[str, str]) -> float | None:
     key, name_in_map = names
     together = _resources_map(conf)
     for value in (together.get(name_in_map), together.get(key), conf.get(key)):
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_DECLARED:
             return float(value)
     return None

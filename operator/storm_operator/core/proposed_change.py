@@ -10,7 +10,7 @@ from storm_operator.core.decision import Move, PlanCause, Prediction
 from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor, name_of_topology
-from storm_operator.core.placement.bearable import is_busy, network_of_others, with_what_is_borne
+from storm_operator.core.placement.bearable import cost_of_others, is_busy, with_what_is_borne
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (
     Prices,
@@ -49,9 +49,9 @@ class ProposedChange:
     """From `base` to `target`, both of the topologies that change only.
 
     Costs are in tuple-ms per second: `saved_cost` is what the target saves of `running_cost`, which is what the movable
-    topologies cost in force (Cost.running, without the network of topologies that must not move). `payback_seconds`
-    is the one-off cost of the restarts over what is saved each second; None when nothing is saved. `trouble` is what
-    is wrong in force and better after the change, None when it only saves; urgent trouble must not wait.
+    topologies cost in force (Cost.running, without `cost_of_others`). `payback_seconds` is the one-off cost of the
+    restarts over what is saved each second; None when nothing is saved. `trouble` is what is wrong in force and better
+    after the change, None when it only saves; urgent trouble must not wait.
     """
 
     base: Assignment
@@ -151,7 +151,7 @@ def examine_proposal(
         diff=diff,
         before=before,
         after=replace(after, complete_latency_ms=None) if _ends_waits(trouble) else after,
-        running_cost=cost_before.running - network_of_others(snapshot, in_force, prices, settings),
+        running_cost=cost_before.running - cost_of_others(snapshot, in_force, prices, settings),
         saved_cost=saved,
         payback_seconds=(
             cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None

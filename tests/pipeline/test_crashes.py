@@ -42,7 +42,7 @@ JOBS: Mapping[str, Job] = {
     "evaluate": lambda lake: evaluate.evaluate(str(lake), around=120.0),
     "tune": lambda lake: tune.tune(str(lake), hours=0.07, settings=2, replays=2, publish_file=lake / PUBLISHED),
 }
-WRITES = {"traffic": 9, "profile": 3, "forecast": 3, "evaluate": 4, "tune": 3}
+WRITES = {"traffic": 8, "profile": 3, "forecast": 3, "evaluate": 4, "tune": 3}
 """Of tables, the ledger and the profile."""
 AN_EARLIER_PROFILE = dump_profile(learned_profiles.profile("wordcount", ["split"], learned_profiles.season(1.0, 2.0)))
 

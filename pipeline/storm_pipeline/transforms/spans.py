@@ -133,22 +133,23 @@ def in_each_window(spans: DataFrame, keys: Sequence[str], windows: Sequence[str]
     return reduce(DataFrame.unionByName, frames)
 
 
-def start_of_minute(minute: int) -> Column:
-    """Of one of a span's minutes, as a time."""
-    return f.timestamp_seconds(f.col(SPAN_START) + minute * WINDOWS[MINUTE])
-
-
-def _minutes(spans: DataFrame, keys: Sequence[str]) -> DataFrame:
+def unfolded(spans: DataFrame, keys: Sequence[str], **columns: Sequence[str]) -> DataFrame:
+    """A row for each minute of each span; `columns` has by name those of its ten minutes, null where nothing was."""
+    start = f.col(SPAN_START)
     each = [
         f.struct(
-            start_of_minute(minute).alias("window_start"),
-            f.col(TUPLES[minute]).alias("tuples"),
-            f.col(SECONDS[minute]).alias("measured_seconds"),
+            f.timestamp_seconds(start + minute * WINDOWS[MINUTE]).alias("window_start"),
+            *[f.col(of_minutes[minute]).alias(name) for name, of_minutes in columns.items()],
         )
         for minute in MINUTES
     ]
-    rows = spans.select(*keys, f.inline(f.array(*each))).where(f.col("measured_seconds").isNotNull())
-    return rows.select(f.lit(MINUTE).alias("window"), "window_start", *keys, *SUMS)
+    rows = spans.select(*keys, f.inline(f.array(*each)))
+    return rows.select(f.lit(MINUTE).alias("window"), "window_start", *keys, *columns)
+
+
+def _minutes(spans: DataFrame, keys: Sequence[str]) -> DataFrame:
+    rows = unfolded(spans, keys, tuples=TUPLES, measured_seconds=SECONDS)
+    return rows.where(f.col("measured_seconds").isNotNull())
 
 
 def _whole(spans: DataFrame, keys: Sequence[str]) -> DataFrame:

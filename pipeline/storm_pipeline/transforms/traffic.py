@@ -19,7 +19,7 @@ from storm_pipeline.transforms.spans import (
     at_level,
     in_each_window,
     presence,
-    start_of_minute,
+    unfolded,
 )
 
 SAME_WORKER, SAME_SUPERVISOR, NETWORK, UNPLACED = "worker", "supervisor", "network", "unplaced"
@@ -52,8 +52,10 @@ def heaviest(executors: DataFrame, count: int, windows: Sequence[str]) -> DataFr
     pairs = at_level(executors, *keys)
     found = []
     if MINUTE in windows:
-        best = [column for name in TUPLES for column in _best(name, count)]
-        found.append(_minutes_of_best(pairs.groupBy(SPAN_START, "topology_id").agg(*best)))
+        each_minute = [column for name in TUPLES for column in _best(name, count)]
+        spans = pairs.groupBy(SPAN_START, "topology_id").agg(*each_minute)
+        columns = {f"{of}_tuples": [f"{of}_{name}" for name in TUPLES] for of in ("best", "total")}
+        found.append(unfolded(spans, ["topology_id"], **columns).where(f.col("total_tuples").isNotNull()))
     if longer := [window for window in windows if window != MINUTE]:
         found.append(in_each_window(pairs, keys, longer).groupBy(*OF_TOPOLOGY).agg(*_best("tuples", count)))
     ranked = reduce(DataFrame.unionByName, found).select(
@@ -71,25 +73,12 @@ def _best(tuples: str, count: int) -> list[Column]:
     return [best.alias(f"best_{tuples}"), f.sum(tuples).alias(f"total_{tuples}")]
 
 
-def _minutes_of_best(spans: DataFrame) -> DataFrame:
-    each = [
-        f.struct(
-            start_of_minute(minute).alias("window_start"),
-            f.col(f"best_{name}").alias("best_tuples"),
-            f.col(f"total_{name}").alias("total_tuples"),
-        )
-        for minute, name in enumerate(TUPLES)
-    ]
-    rows = spans.select("topology_id", f.inline(f.array(*each))).where(f.col("total_tuples").isNotNull())
-    return rows.select(f.lit(MINUTE).alias("window"), "window_start", "topology_id", "best_tuples", "total_tuples")
-
-
 def key_skew(executors: DataFrame, edges: DataFrame, lived: DataFrame, windows: Sequence[str]) -> DataFrame:
     """How evenly fields groupings spread tuples over the executors of the receiving component, in each of `windows`.
 
     `executors` are spans. `imbalance` is the heaviest executor's tuples over the mean of all; `gini` is 0 for even and
-    nears 1 where one gets all. Executors that got nothing count too, of those that silver executors (`lived`) has in
-    the window. Edges that another grouping serves as well are left out: their tuples cannot be told apart. So are edges
+    nears 1 where one gets all. Executors that got nothing count too, of those that `lived` (`spans.lives`) has in the
+    window. Edges that another grouping serves as well are left out: their tuples cannot be told apart. So are edges
     to ackers.
     """
     by_fields = _by_fields(edges)

@@ -74,7 +74,7 @@ def test_a_master_of_the_environment_is_the_run_s(monkeypatch: pytest.MonkeyPatc
     assert parse_job("traffic", "lake")[1].params["master"] == "local[1]"
 
 
-@pytest.mark.parametrize("text", ["traffic --agein", "traffic --heaviest-pairs 0"])
+@pytest.mark.parametrize("text", ["traffic --agein", "traffic --heaviest-pairs 0", "traffic --heaviest-pairs 100001"])
 def test_options_are_read_before_spark_starts(text: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", str(tmp_path), "ingest", text])
     assert done.exit_code == 2

@@ -21,6 +21,7 @@ from storm_operator.core.proposals import (
     AT_LEISURE,
     as_of_now,
     kept_if_as_good,
+    left_to_storm,
     proposed_record,
     why_a_person_must_approve,
 )
@@ -130,7 +131,7 @@ class GroupTurns:
         now = self.clock.now()
 
         def judged(proposal: Assignment | Infeasible) -> Decision:
-            return decide(
+            decided = decide(
                 snapshot,
                 demand,
                 proposal,
@@ -140,6 +141,7 @@ class GroupTurns:
                 plan_id=self.new_plan_id(now),
                 looks_in_seconds=seconds_until_it_looks(asked, settings),
             )
+            return left_to_storm(decided, group.scheduling, snapshot)
 
         decision, waiting = judged(proposal), self.desk.waiting_for(group.topology_ids, snapshot)
         if waiting is None:

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from builders import chain_topology, placed
+from loop_scene import Scene, scene, with_mode
 from simulator_scene import machines
-from storm_operator.core.decision import Plan
+from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.distances import Distances
 from storm_operator.core.plan_record import PlanRecord, PlanState
-from storm_operator.core.settings import Mode, SchedulingSettings
+from storm_operator.core.settings import ApprovalMode, ApprovalSettings, AutoApproval, Mode, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.core.verify import Verdict
 from storm_operator.simulated_loop import Scenario, SimulatedStage
@@ -106,3 +109,70 @@ def test_way_back_is_begun_though_a_plan_of_another_topology_waits_for_somebody(
     stage.run_period(SPECS)
     assert told(stage, back).state is PlanState.SETTLING
     assert stage.engine.cluster.assignment == before
+
+
+NEWCOMER = chain_topology("news-7-1010", ("source", 1), ("sink", 1))
+"""Submitted when the first pass is made."""
+
+
+def joined_by_newcomer(played: Scene) -> None:
+    """Storm has not placed it yet, unless the cluster says so."""
+    original = played.observer.observe
+
+    def observe(*arguments: object) -> ClusterSnapshot:
+        picture = original(*arguments)  # type: ignore[arg-type]
+        return replace(picture, topologies=(*picture.topologies, NEWCOMER))
+
+    played.observer.observe = observe  # type: ignore[method-assign, assignment]
+
+
+def with_newcomer(specs: dict[str, TopologySpec]) -> dict[str, TopologySpec]:
+    return {**specs, NEWCOMER.name: replace(specs["words"], name=NEWCOMER.name)}
+
+
+def test_what_storm_is_about_to_place_is_proposed_to_nobody_and_outdates_no_proposal() -> None:
+    """Before anybody could look at it, Storm's own scheduler would have outdated it."""
+    played, specs = scene(), with_newcomer(with_mode(Mode.RECOMMEND))
+    first = played.run(specs)
+    assert isinstance(first, Plan)
+    joined_by_newcomer(played)
+    held = played.run(specs)
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.WARMING_UP
+    assert held.message == (
+        "news was submitted lately and is yet to be placed by Storm, which would outdate a plan that waits for a "
+        "person; where Storm has no place for it one is proposed 90 s after the submission"
+    )
+    played.cluster.assignment = played.cluster.assignment.with_moves(placed(NEWCOMER, {"source": "s1", "sink": "s1"}))
+    played.run(specs)
+    assert [record.plan.id for record in played.loop.memory.proposals.waiting] == [first.id]
+    assert [record.plan.id for record in played.audience.records] == [first.id]
+
+
+def test_what_storm_finds_no_place_for_is_proposed_after_a_while() -> None:
+    played, specs = scene(), with_newcomer(with_mode(Mode.RECOMMEND))
+    joined_by_newcomer(played)
+    assert isinstance(played.run(specs), Hold)
+    plan = played.run(specs, seconds=90.0)
+    assert isinstance(plan, Plan)
+    assert plan.cause is PlanCause.WITHOUT_PLACE
+
+
+@pytest.mark.parametrize("approval", [ApprovalSettings(), ApprovalSettings(ApprovalMode.AUTO, AutoApproval())])
+def test_what_needs_no_persons_word_is_placed_at_once(approval: ApprovalSettings) -> None:
+    played, enforced = scene(), with_mode(Mode.ENFORCE)["words"]
+    scheduling = replace(enforced.scheduling, approval=approval)
+    joined_by_newcomer(played)
+    plan = played.run(with_newcomer({"words": replace(enforced, scheduling=scheduling)}))
+    assert isinstance(plan, Plan)
+    assert plan.cause is PlanCause.WITHOUT_PLACE
+    assert NEWCOMER.id in played.cluster.plans
+
+
+def test_executors_of_a_dead_supervisor_are_proposed_though_another_topology_has_come_lately() -> None:
+    played, specs = scene(), with_newcomer(with_mode(Mode.RECOMMEND))
+    joined_by_newcomer(played)
+    played.observer.gone = frozenset({"s3"})
+    plan = played.run(specs)
+    assert isinstance(plan, Plan)
+    assert plan.cause is PlanCause.WITHOUT_PLACE

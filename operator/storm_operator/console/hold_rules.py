@@ -30,7 +30,8 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
     ),
     HoldReason.WARMING_UP: HoldRule(
         "Rates need two readings of the counters, one control period apart; whether load rises shows only in several "
-        "periods; and so does what a topology needs that was submitted lately, where executors would move beside it.",
+        "periods; and so does what a topology needs that was submitted lately, where executors would move beside it. "
+        "Nobody is asked about executors that Storm itself is about to place.",
         "Time: the next passes bring what is missing.",
         looked=False,
     ),

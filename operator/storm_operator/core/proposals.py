@@ -14,6 +14,7 @@ from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldRea
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment, Demand, read_only
+from storm_operator.core.newcomers import why_storm_places_first
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, timed_topologies
 from storm_operator.core.proposed_change import examine_proposal
@@ -144,6 +145,14 @@ def kept_if_as_good(decision: Decision, again: Decision, scheduling: SchedulingS
         return decision
     more = (decision.gain_percent or 0.0) - (again.gain_percent or 0.0)
     return decision if more >= scheduling.minimum_gain_percent else again
+
+
+def left_to_storm(decision: Decision, scheduling: SchedulingSettings, snapshot: ClusterSnapshot) -> Decision:
+    """`decision`; a hold where that is a plan which Storm itself outdates before anybody can approve it."""
+    if isinstance(decision, Hold) or not why_a_person_must_approve(decision, scheduling):
+        return decision
+    why = why_storm_places_first(decision, snapshot)
+    return Hold(HoldReason.WARMING_UP, why, decision.gain_percent) if why else decision
 
 
 def moved_away(known: PlanRecord, present: Assignment) -> str:

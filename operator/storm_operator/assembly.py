@@ -102,6 +102,7 @@ class Assembly:
         """`submitter` None: a JVM on this machine."""
         made = LifecycleManager(self.storm, submitter or JvmSubmitter(self.home), say)
         made.on_resumption = self.loop.measure_anew
+        made.take_left_paused = self.loop.take_left_paused
         return made
 
     def change_counts(self, name: str, executors: Mapping[str, int]) -> None:

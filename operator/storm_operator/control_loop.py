@@ -244,6 +244,11 @@ class ControlLoop:
         if record is not None:
             self.applier.resume_spouts(record)
 
+    def take_left_paused(self) -> tuple[str, ...]:
+        """Ids of topologies whose spouts a plan that is over could not resume, for who goes on trying: told once."""
+        taken, self.memory.left_paused = self.memory.left_paused, ()
+        return taken
+
     def release(self) -> None:
         """Nobody watches from now on: executors are no longer held to what they were last found to need."""
         self.limits.lift_others(frozenset())

@@ -105,6 +105,8 @@ class LifecycleManager:
     """Told when one begins, and when it is done, once `progress` says so: to submit may take longer than a pass."""
     on_resumption: Callable[[str], None] = lambda _: None
     """Told the id of a topology whose spouts were deactivated till now, before they are activated."""
+    take_left_paused: Callable[[], Collection[str]] = tuple
+    """Ids, each told once, of topologies whose spouts plans have paused and could not resume: that is done here."""
     repairs: dict[str, str] = field(default_factory=dict)
     """By topology: what the last step found changed by somebody else, and what becomes of it, in a sentence."""
 
@@ -139,6 +141,7 @@ class LifecycleManager:
         `being_moved` are the ids of topologies whose spouts a plan may have paused for the time being: left alone.
         """
         running = by_name(self.storm.running())
+        self._take_over_paused(running)
         self._forget_all_but(specs)
         self.suspended = {
             name: own for name, own in self.suspended.items() if _may_be_suspended(running.get(name), own)
@@ -163,6 +166,12 @@ class LifecycleManager:
                 self.retries.pop(name, None)
             except AdapterError as error:
                 self._put_off(name, identity, now_seconds, error, present.id if present else "")
+
+    def _take_over_paused(self, running: Mapping[str, RunningTopology]) -> None:
+        left = self.take_left_paused()
+        paused = {name: one.id for name, one in running.items() if one.id in left}
+        self.suspended = {**self.suspended, **paused}
+        self.progress.update({name: Progress(Stage.SUSPENDED, "", own) for name, own in paused.items()})
 
     def _forget_all_but(self, names: Collection[str]) -> None:
         """One that comes back is begun anew: what failed before may be tried at once."""

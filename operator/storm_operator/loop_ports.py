@@ -142,6 +142,8 @@ class LoopMemory:
     """When a plan was last begun, carried on or given up here."""
     measured_anew_since: Mapping[str, float] = field(default_factory=dict)
     """By topology id, since when what is measured of it tells its load, in seconds since 1970."""
+    left_paused: tuple[str, ...] = ()
+    """Ids of the topologies whose spouts a plan that is over has paused, and could not resume."""
     proposals: Proposals = field(default_factory=Proposals)
     ended: frozenset[str] = frozenset()
     """Topologies that something is kept for although the last pass did not see them run."""

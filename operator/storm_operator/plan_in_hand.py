@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, MalformedDocument, RebalanceInProgress
 from storm_operator.apply import Applier
+from storm_operator.core.plan_progress import to_drain
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.loop_ports import Journal, Listener, LoopMemory
 
@@ -125,6 +126,7 @@ class PlanInHand:
         except PASSING:
             raise
         except AdapterError as error:
+            self.memory.left_paused = (*self.memory.left_paused, *to_drain(record))
             self.close(record, PlanState.FAILED, f"{message}; spouts may still be paused: {error}")
 
     def known(self, plan_id: str) -> PlanRecord | None:

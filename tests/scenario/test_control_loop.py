@@ -1053,6 +1053,7 @@ def test_plan_that_can_be_neither_finished_nor_taken_back_ends_and_says_so() -> 
     )
     assert played.loop.being_moved == ()
     assert played.journal.kept is None
+    assert (played.loop.take_left_paused(), played.loop.take_left_paused()) == (("words",), ())
 
 
 def next_life_of(played: Scene, latency_ms: float) -> Scene:

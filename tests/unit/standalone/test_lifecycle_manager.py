@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from storm_operator.adapters.errors import SubmissionError, SubmissionFailed
+from storm_operator.adapters.errors import NimbusError, SubmissionError, SubmissionFailed
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.lifecycle import SUBMITTED_BY_OTHERS, RunningTopology
 from storm_operator.core.refusal import Refusal
@@ -24,11 +24,15 @@ from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, L
 class FakeStorm:
     topologies: list[RunningTopology] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
+    refusal: NimbusError | None = None
+    """What it answers when it is asked to activate."""
 
     def running(self) -> tuple[RunningTopology, ...]:
         return tuple(self.topologies)
 
     def activate(self, topology_id: str) -> None:
+        if self.refusal is not None:
+            raise self.refusal
         self.calls.append(f"activate {topology_id}")
 
     def deactivate(self, topology_id: str) -> None:
@@ -195,6 +199,30 @@ def test_topology_whose_jar_is_gone_can_still_be_suspended_and_resumed(tmp_path:
     assert storm.calls == ["deactivate words-1", "activate words-1"]
     assert told == ["words-1"]
     assert manager.progress["words"] == Progress(Stage.RUNNING, "", "words-1")
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_adopted_topology_whose_spouts_a_plan_left_paused_is_resumed_once_nimbus_does_so(suspend: bool) -> None:
+    """Nobody else would: what its owner deactivated is left so, and this looks the same."""
+    said: list[str] = []
+    storm = FakeStorm([RunningTopology("words-1", "words", "ACTIVE")])
+    manager = LifecycleManager(storm, JvmSubmitter(None), said.append)
+    specs = {"words": TopologySpec("words", AdoptSource())}
+    manager.step(specs, 0.0)
+    storm.topologies = [RunningTopology("words-1", "words", "INACTIVE")]
+    manager.take_left_paused = Mock(side_effect=[("words-1", "gone-1"), (), (), ()])
+    storm.refusal = NimbusError("internal error")
+    manager.step({"words": replace(specs["words"], suspend=suspend)}, 1.0)
+    assert (manager.progress["words"].stage is Stage.SUSPENDED) == suspend
+    manager.step(specs, 2.0)
+    assert manager.progress["words"] == Progress(Stage.FAILED, "internal error", "words-1")
+    assert manager.suspended == {"words": "words-1"}
+    storm.refusal = None
+    manager.step(specs, 2.0 + FIRST_RETRY_SECONDS)
+    assert storm.calls == ["activate words-1"]
+    assert manager.progress["words"].stage is Stage.RUNNING
+    assert said[1:] == ["words: resumed"]
+    assert not manager.repairs
 
 
 def test_topology_whose_jar_is_gone_is_known_to_run_all_the_same(tmp_path: Path) -> None:

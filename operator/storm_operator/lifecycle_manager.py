@@ -226,15 +226,15 @@ class LifecycleManager:
         if running is None:
             is_withdrawn = known == NEVER_SUBMITTED or self.submitter.withdraw(spec)
             return NEVER_SUBMITTED if is_withdrawn else BEING_WITHDRAWN
-        whose = SUBMITTED_BY_OTHERS if is_of_others(spec, running) else ""
-        if whose:
-            self._say_once(spec.name, f"{spec.name}: {whose}")
+        note = SUBMITTED_BY_OTHERS if is_of_others(spec, running) else running.unreadable
+        if note:
+            self._say_once(spec.name, f"{spec.name}: {note}")
         was_inactive = known is not None and (known.stage, known.topology_id) == (Stage.SUSPENDED, running.id)
         # Whether one that is being rebalanced is suspended shows once that is done: until then it is as it was.
         if running.is_inactive or (running.is_being_rebalanced and was_inactive):
             words = "its spouts are deactivated"
-            return Progress(Stage.SUSPENDED, f"{words}; {whose}" if whose else words, running.id)
-        return Progress(Stage.RUNNING, whose, running.id)
+            return Progress(Stage.SUSPENDED, f"{words}; {note}" if note else words, running.id)
+        return Progress(Stage.RUNNING, note, running.id)
 
     def _note_drift(self, name: str, action: Action | None, running: RunningTopology | None) -> None:
         """Compare what is found with what the last step left."""

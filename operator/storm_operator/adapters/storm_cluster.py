@@ -21,6 +21,7 @@ from storm_operator.adapters.nimbus.topology import (
     WORKERS_KEY,
     TopologyReading,
     is_placed_wholly,
+    number_of_tasks,
     topology_from,
 )
 from storm_operator.adapters.nimbus.values import INACTIVE, KILLED, REBALANCING, TopologyInfo, TopologySummary
@@ -37,6 +38,7 @@ SPARE_BYTES, SPARE_BYTES_PER_EXECUTOR = 4_000, 16
 """By so much a plan's record may grow while it is carried out: what it says, and a counter of its failures for each
 executor that had none before (10 bytes, packed)."""
 
+NOT_MANAGED = "it is not managed, since {}"
 THE_ROOT = "its root"
 REFRESH_KEY = "task.refresh.poll.secs"
 DEFAULT_REFRESH_SECONDS = 10.0
@@ -47,6 +49,7 @@ class _Definition:
     """What never changes while a topology id lives."""
 
     storm_topology: Any
+    tasks: int
     num_workers: int
     fingerprint: str | None
     of_all: Mapping[str, Any]
@@ -76,11 +79,12 @@ class StormCluster:
     def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
         """All living topologies; state and number of workers are as the topology's spec says, if it has one.
 
-        Slots in which killed topologies still finish are none that anybody else could have: supervisors are without
-        their ports.
+        One that cannot be read is left out, with a problem that says so: who submits one must keep no other unmanaged.
+        Slots in which such run, or killed ones still finish, are none that anybody else could have: supervisors are
+        without their ports.
         """
         self._supervisors = read_supervisors(self._nodes, self._storm_root)
-        topologies, infos, problems = [], [], self._problems_of_root()
+        topologies, infos, unread, problems = [], [], [], self._problems_of_root()
         for summary in self._living():
             spec = specs.get(summary.name)
             stateful = spec.stateful if spec else StatefulSpec()
@@ -88,6 +92,10 @@ class StormCluster:
                 reading, info = self._read_topology(summary.id, stateful)
             except TopologyNotAlive:
                 continue  # ended since the listing
+            except MalformedDocument as error:
+                problems.append(f"{summary.name}: {NOT_MANAGED.format(error)}")
+                unread.append(summary.id)
+                continue
             except UnknownComponent as error:
                 # One user's slip must not stop the others: found automatically until it is mended.
                 problems.append(f"{summary.name}: spec.stateful is left out of account: {error}")
@@ -95,8 +103,8 @@ class StormCluster:
             topologies.append(_of_size(reading.topology, spec))
             infos.append(info)
         assignment = assignment_from(infos, self._supervisors).assignment
-        finishing = read_assignment(self._client, self._finishing, self._supervisors).assignment
-        supervisors = _without_slots(self._supervisors, frozenset(finishing.workers()))
+        others = read_assignment(self._client, (*self._finishing, *unread), self._supervisors).assignment
+        supervisors = _without_slots(self._supervisors, frozenset(others.workers()))
         return ClusterView(supervisors, tuple(topologies), assignment, tuple(problems))
 
     def _problems_of_root(self) -> list[str]:
@@ -114,10 +122,17 @@ class StormCluster:
         found = []
         for summary in self._client.cluster_info().topologies:
             with contextlib.suppress(TopologyNotAlive):
-                known = summary.status == KILLED or self._definition(summary.id)
-                fingerprint = None if isinstance(known, bool) else known.fingerprint
-                found.append(RunningTopology(summary.id, summary.name, summary.status, fingerprint))
+                found.append(self._running(summary))
         return tuple(found)
+
+    def _running(self, summary: TopologySummary) -> RunningTopology:
+        seen = RunningTopology(summary.id, summary.name, summary.status)
+        if seen.is_leaving:
+            return seen
+        try:
+            return replace(seen, fingerprint=self._definition(summary.id).fingerprint)
+        except MalformedDocument as error:
+            return replace(seen, unreadable=NOT_MANAGED.format(error))
 
     def supervisor_ids(self) -> Mapping[str, str]:
         """Supervisor id by host, as of the last view or assignment that was read."""
@@ -186,16 +201,18 @@ class StormCluster:
         known = self._definition(topology_id)
         info = self._client.topology_info(topology_id)
         counts: Mapping[str, int] = SUBMITTED_COUNTS
-        if not is_placed_wholly(known.storm_topology, info):
+        if not is_placed_wholly(known.tasks, info):
             counts = executor_counts(self._nodes, self._storm_root, topology_id)
         return topology_from(known.storm_topology, info, stateful, known.num_workers, known.of_all, counts), info
 
     def _definition(self, topology_id: str) -> _Definition:
         if topology_id not in self._definitions:
             conf = self._client.topology_conf(topology_id)
+            storm_topology = self._client.system_topology(topology_id)
             workers, fingerprint = conf.get(WORKERS_KEY), conf.get(FINGERPRINT_KEY)
             self._definitions[topology_id] = _Definition(
-                self._client.system_topology(topology_id),
+                storm_topology,
+                number_of_tasks(storm_topology),
                 workers if isinstance(workers, int) else 1,
                 fingerprint if isinstance(fingerprint, str) else None,
                 declared_for_all(conf, self._client.nimbus_conf()),

@@ -21,12 +21,14 @@ SUBMITTED_BY_OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class RunningTopology:
-    """A topology as Nimbus shows it; `fingerprint` is None when it was not submitted by this operator."""
+    """A topology as Nimbus shows it; `fingerprint` is None when it was not submitted by this operator, or nobody can
+    tell: `unreadable` then says why, in words of why it is not managed."""
 
     id: str
     name: str
     status: str
     fingerprint: str | None = None
+    unreadable: str = ""
 
     @property
     def is_inactive(self) -> bool:
@@ -120,7 +122,7 @@ def next_action(
 
 def is_of_others(spec: TopologySpec, running: RunningTopology) -> bool:
     """Whether somebody else submitted what runs in the place of what `spec` would have submitted."""
-    return running.fingerprint is None and not isinstance(spec.source, AdoptSource)
+    return running.fingerprint is None and not running.unreadable and not isinstance(spec.source, AdoptSource)
 
 
 def by_name(topologies: tuple[RunningTopology, ...]) -> Mapping[str, RunningTopology]:

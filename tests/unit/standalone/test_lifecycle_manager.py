@@ -145,6 +145,15 @@ def test_one_that_is_suspended_or_somebody_elses_is_told(tmp_path: Path) -> None
     )
 
 
+def test_one_that_cannot_be_read_is_neither_replaced_nor_said_to_be_of_others_and_told_why(tmp_path: Path) -> None:
+    why = "it is not managed, since its conf is none"
+    storm = FakeStorm([RunningTopology("words-1", "words", "ACTIVE", unreadable=why)])
+    manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
+    manager.step({"words": TopologySpec("words", JarSource(jar(tmp_path / "a.jar"), "a.B"))}, 0.0)
+    assert storm.calls == []
+    assert manager.not_as_described() == (Refusal(f"words: {why}", "words"),)
+
+
 def test_a_submission_is_told_before_it_takes_its_time_and_when_it_is_done(tmp_path: Path) -> None:
     told: list[str] = []
 

@@ -125,7 +125,11 @@ class NimbusClient:
 
     def nimbus_conf(self, *, patience_seconds: float | None = None) -> Mapping[str, Any]:
         """Nimbus' storm.yaml with all defaults."""
-        return _json_object("getNimbusConf", self._call("getNimbusConf", patience_seconds=patience_seconds))
+        answer = self._call("getNimbusConf", patience_seconds=patience_seconds)
+        try:
+            return _json_object("getNimbusConf", answer)
+        except MalformedDocument as error:
+            raise NimbusError(str(error)) from error  # no fault of any one topology
 
     def topology_info(self, topology_id: str, *, patience_seconds: float | None = None) -> values.TopologyInfo:
         """Placed executors, and the last error of each component."""
@@ -286,7 +290,7 @@ class NimbusClient:
 def _json_object(method: str, text: str) -> Mapping[str, Any]:
     try:
         parsed = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedDocument(f"Nimbus' answer to {method} is not JSON: {error}") from error
     if not isinstance(parsed, dict):
         raise MalformedDocument(f"Nimbus' answer to {method} is {type(parsed).__name__}; it must be a JSON object")

@@ -59,10 +59,14 @@ def read_topology_with_findings(
     )
 
 
-def is_placed_wholly(storm_topology: Any, info: TopologyInfo) -> bool:
-    """Whether the placed executors tell of each of its tasks whose it is."""
-    placed = sum(executor.task_end - executor.task_start + 1 for executor in info.executors)
-    return placed >= sum(size.tasks for size in _sizes(storm_topology).values())
+def number_of_tasks(storm_topology: Any) -> int:
+    """Of all its components; MalformedDocument where the conf of one cannot be read."""
+    return sum(size.tasks for size in _sizes(storm_topology).values())
+
+
+def is_placed_wholly(tasks: int, info: TopologyInfo) -> bool:
+    """Whether the placed executors tell of each of that many tasks whose it is."""
+    return sum(executor.task_end - executor.task_start + 1 for executor in info.executors) >= tasks
 
 
 def topology_from(
@@ -134,7 +138,7 @@ def _sizes(storm_topology: Any) -> dict[str, ComponentSize]:
 def _conf(name: str, common: Any) -> Mapping[str, Any]:
     try:
         conf = json.loads(common.json_conf or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedDocument(f"component {name}: json_conf is not JSON: {error}") from error
     return conf if isinstance(conf, dict) else {}
 

@@ -22,7 +22,7 @@ EXECUTED = "storm_task_executed_tuples_total"
 AGE = "storm_worker_snapshot_age_seconds"
 FAILED = "storm_executor_failed_tuples_total"
 LATENCY = "storm_complete_latency_seconds_sum"  # of every spout, whether its trees are acked or not, and of nobody else
-COUNTS = frozenset({HOSTED, AT_WORK, EXECUTED, FAILED})
+MEASURES = frozenset({HOSTED, AT_WORK, EXECUTED, FAILED, AGE})
 STORM_ITSELF = "__system"
 TIMEOUT_SECONDS = 3.0
 
@@ -177,11 +177,11 @@ def _fetch(url: str) -> str | None:
 
 
 def _parse(host: str, page: str) -> Readings | None:
-    """None also of an agent that speaks of another supervisor, or shows a number that nobody can have counted."""
+    """None also of an agent that speaks of another supervisor, or shows a number that nobody can have measured."""
     try:
         readings = parse_metrics(page)
         check_supervisor(readings, host)
     except ScrapeError:
         return None
-    is_usable = all(is_measure(value) for key, value in readings.items() if key.name in COUNTS)
+    is_usable = all(is_measure(value) for key, value in readings.items() if key.name in MEASURES)
     return readings if is_usable else None

@@ -88,11 +88,14 @@ class WindowReadings:
         if not present:
             return ExecutorReading(ExecutorLoad(), "no metrics of it at this worker")
         scraped = max(present, key=lambda entry: entry.span_seconds)
-        age = self._snapshot_age(executor.topology_id, place)
-        age_seconds = self.window.end_seconds - scraped.last.timestamp_seconds + (age[1] if age else 0.0)
+        ages = self._snapshot_ages(executor.topology_id, place)
+        if ages is not None and not all(map(is_measure, ages)):
+            return ExecutorReading(ExecutorLoad(), "how long ago its worker has written its snapshot is not known")
+        first_age, last_age = ages or (0.0, 0.0)
+        age_seconds = self.window.end_seconds - scraped.last.timestamp_seconds + last_age
         reason = self._unusable(executor.topology_id, place, scraped)
         late_seconds = self._late_seconds(place.host, scraped)
-        shift_seconds = late_seconds + (age[0] - age[1] if age else 0.0)
+        shift_seconds = late_seconds + first_age - last_age
         counted_seconds = scraped.span_seconds + shift_seconds
         if not reason and counted_seconds < self._minimum_span():
             reason = f"its worker has written no snapshot for {age_seconds:.1f} s"
@@ -184,13 +187,11 @@ class WindowReadings:
         found = self._processes.get((topology_id, place), [])
         return max(found, key=lambda entry: (entry[1].last.timestamp_seconds, entry[0]), default=None)
 
-    def _snapshot_age(self, topology_id: str, place: Place) -> tuple[float, float] | None:
-        """How old the worker's file was at the first and at the last reading."""
+    def _snapshot_ages(self, topology_id: str, place: Place) -> tuple[float, float] | None:
+        """How old the worker's file was at the first and at the last reading, as its agent says; None: it does not."""
         labels = {"supervisor": place.host, "topology_id": topology_id, "port": str(place.port)}
         series = self.window.series.get(SeriesKey.of(SNAPSHOT_AGE, labels))
-        if series is None or not (is_measure(series.first.value) and is_measure(series.last.value)):
-            return None
-        return series.first.value, series.last.value
+        return None if series is None else (series.first.value, series.last.value)
 
     def _load(
         self, series: Mapping[str, SeriesWindow | None], late_seconds: float, shift_seconds: float, is_spout: bool

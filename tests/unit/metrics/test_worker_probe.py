@@ -79,6 +79,14 @@ def test_what_is_in_flight_is_as_old_as_the_oldest_word_of_its_workers(monkeypat
     assert in_flight.age_seconds == 8.5
 
 
+@pytest.mark.parametrize("age", ["NaN", "+Inf", "-1"])
+def test_what_is_in_flight_is_unknown_where_an_agent_gives_an_age_that_is_none(
+    monkeypatch: pytest.MonkeyPatch, age: str
+) -> None:
+    page = f'storm_worker_snapshot_age_seconds{{supervisor="a",topology_id="words-1",port="6700"}} {age}'
+    assert probe(monkeypatch, {"a": page}).tuples_in_flight(["words-1"], ["id-of-a"]) is None
+
+
 def test_ticks_of_paused_topologies_are_nothing_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     def page(words: int, ticks: int) -> str:
         executor = 'supervisor="a",topology_id="words-1",component="count",executor="2-2",port="6700"'

@@ -294,6 +294,18 @@ def test_worker_that_stopped_writing_is_missing_and_its_age_shows(scrapes: Scrap
     assert snapshot.completeness.age_seconds == 40.0
 
 
+@pytest.mark.parametrize("ages", [(0.4, math.nan), (math.inf, 0.4), (0.4, -1.0)])
+def test_worker_of_which_nobody_can_tell_how_long_it_is_silent_is_missing(
+    scrapes: Scrapes, ages: tuple[float, float]
+) -> None:
+    """NaN is neither more nor less than any number: compared with, it would always be fresh."""
+    scrapes.add_worker("words", HOST2, 6700, pid=10700, ages=ages)
+    completeness = build(scrapes).completeness
+    assert completeness.missing_executors == (COUNT_A, COUNT_B)
+    assert "how long ago its worker has written its snapshot is not known" in completeness.problems[0]
+    assert completeness.topology_age_seconds == {"words": 0.0}
+
+
 def test_age_is_that_of_the_oldest_needed_reading(scrapes: Scrapes) -> None:
     scrapes.add_worker("words", HOST2, 6700, pid=10700, ages=(0.4, 0.7))
     found = build(scrapes).completeness

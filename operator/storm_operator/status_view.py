@@ -46,7 +46,7 @@ def status_view(
         )
     ]
     parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view)]
-    parts += [*_plans(plans), Text(), _placement(view)]
+    parts += [*_plans(plans, view["decisions"]), Text(), _placement(view)]
     return Group(*parts)
 
 
@@ -155,11 +155,12 @@ def _traffic(view: Document) -> Text:
     return Text(f"\nTuples/s: {', '.join(words)}")
 
 
-def _plans(plans: Sequence[Document]) -> list[RenderableType]:
-    """Those that wait for a person or are under way, and the last one that has ended."""
+def _plans(plans: Sequence[Document], decisions: Sequence[Document]) -> list[RenderableType]:
+    """Those that wait for a person or are under way, and the last one that has ended; without what `decisions` say."""
     if not plans:
         return [Text(f"Plans: {NO_PLAN_YET}")]
     lines: list[RenderableType] = []
+    told = {one["plan_id"] for one in decisions}
     ended = False
     for plan in plans:
         is_open = plan["state"] in ("Proposed", "Applying", "Settling")
@@ -173,8 +174,8 @@ def _plans(plans: Sequence[Document]) -> list[RenderableType]:
         if is_unknown:
             state = f"{state}, {EFFECT_UNKNOWN}"
         style = "bold yellow" if plan["waits_for_approval"] or is_unknown else "bold"
-        sentence = plan["message"] or plan["reason"]
-        lines.append(Text.assemble(f"Plan {plan['id']}: ", (state, style), f"; {sentence}"))
+        sentence = plan["message"] or ("" if plan["id"] in told else plan["reason"])
+        lines.append(Text.assemble(f"Plan {plan['id']}: ", (state, style), f"; {sentence}" if sentence else ""))
     return lines
 
 

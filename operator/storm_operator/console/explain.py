@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from storm_operator.console.hold_rules import HOLD_RULES
-from storm_operator.console.last_plan import last_plan
+from storm_operator.console.last_plan import AS_SAID, last_plan
 from storm_operator.console.load_view import LoadView
 from storm_operator.console.plan_view import PlanView
 from storm_operator.console.views import DecisionView, ExecutorView, PassView, TopologyView
@@ -79,7 +79,7 @@ def explain_topology(
         Part("What would change it", _change(decision)),
         Part("What is not carried out", _refused(found.id, decision, refused)),
         Part("Number of executors", _number_of_executors(found, held)),
-        Part("Last plan", last_plan(own_plans)),
+        Part("Last plan", last_plan(own_plans, decision.plan_id if decision is not None else None)),
     )
     filled = tuple(part for part in parts if part.sentences)
     headline = _headline(found.id, decision, refused)
@@ -230,18 +230,19 @@ def _misses(loads: Sequence[LoadView]) -> tuple[str, ...]:
 
 
 def _proposed(decision: DecisionView | None) -> tuple[str, ...]:
+    """What the headline does not say."""
     if decision is None:
         return ()
     if decision.kind == "plan":
         gain = "" if decision.gain_percent is None else f" It {_change_of_cost(decision.gain_percent, 0)}."
-        return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
+        return (f"{AS_SAID.capitalize()}.{gain}",)
     if decision.gain_percent is None and not HOLD_RULES[HoldReason(decision.reason)].looked:
         return ("The policy was not asked: the rule below comes first.",)
     if decision.reason == HoldReason.NO_CHANGE:
         return ("The assignment in force.",)
     percent = round(decision.gain_percent or 0.0, 1)  # 0 also where it would cost more
     gain = f" It {_change_of_cost(percent, 1, 'would ')}." if percent else ""
-    return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
+    return (f"{AS_SAID.capitalize()}.{gain}",)
 
 
 def _change_of_cost(gain_percent: float, digits: int, would: str = "") -> str:

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from storm_operator.console.plan_view import PlanView
 from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, figure, state_in_words
 
+AS_SAID = "as said above"
+"""In the place of what the headline of an explanation says."""
 
-def last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
-    """`plans` are those of the topology, newest first."""
+
+def last_plan(plans: Sequence[PlanView], told_id: str | None = None) -> tuple[str, ...]:
+    """`plans` are those of the topology, newest first; the headline tells of the one of `told_id`."""
     if not plans:
         return (f"{NO_PLAN_YET.capitalize()}.",)
     plan = plans[0]
     state = state_in_words(plan.state, plan.approved_by)
     state = f"{state}, {EFFECT_UNKNOWN}" if plan.effect_is_unknown else state
-    sentences = [f"{plan.id} ({state}): {plan.reason}."]
+    sentences = [f"{plan.id} ({state}): {AS_SAID if plan.id == told_id else plan.reason}."]
     if plan.message:
         sentences.append(f"{plan.message[:1].upper()}{plan.message[1:]}.")
     return (*sentences, *_traffic_of_plan(plan), *_latency_of_plan(plan))

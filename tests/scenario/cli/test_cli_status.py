@@ -301,6 +301,17 @@ def test_a_cluster_that_was_never_seen_is_not_told_as_one_without_topologies() -
     assert "everything: hold, ClusterUnreachable: no Nimbus answers" in text
 
 
+def test_what_a_plan_brings_is_told_once_by_the_decision_and_else_by_the_plan() -> None:
+    page = page_scene(passes=1)
+    (plan,) = page.get("plans")["plans"]
+    text = " ".join(status_with_plans(page).split())
+    assert text.count(plan["reason"]) == 1
+    assert f"Plan {plan['id']}: Settling Placement" in text
+    page.played.run(SPECS, seconds=1.0)
+    text = " ".join(status_with_plans(page).split())
+    assert f"Plan {plan['id']}: Settling; {plan['reason']} Placement" in text
+
+
 def test_while_a_plan_is_applied_the_hold_of_the_pass_before_is_not_told() -> None:
     page = page_scene(passes=0)
     observed = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, mode=Mode.OBSERVE))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -69,6 +70,8 @@ def test_the_pass_that_plans_says_what_it_proposed() -> None:
     assert found["headline"] == f"Plan {plan.id}: {plan.reason}."
     parts = {part["title"]: part["sentences"] for part in found["parts"]}
     assert f"lowers the cost by {plan.gain_percent:.0f}%" in parts["Proposed"][0]
+    assert parts["Last plan"][0] == f"{plan.id} (Settling): as said above."
+    assert json.dumps(found).lower().count(plan.reason.lower()) == 1
     assert "What would change it" not in parts
 
 
@@ -157,12 +160,12 @@ def test_where_a_measurement_is_missing_nobody_reads_that_all_are_there(missing:
 @pytest.mark.parametrize(
     ("kind", "gain", "sentence"),
     [
-        ("plan", -12.0, "Because. It raises the cost by 12%."),
-        ("plan", 12.0, "Because. It lowers the cost by 12%."),
-        ("hold", -3.25, "Because. It would raise the cost by 3.2%."),
-        ("hold", 3.25, "Because. It would lower the cost by 3.2%."),
-        ("hold", 0.04, "Because."),
-        ("hold", 0.0, "Because."),  # as decided where it would raise the cost: that is no saving, and no more is known
+        ("plan", -12.0, "As said above. It raises the cost by 12%."),
+        ("plan", 12.0, "As said above. It lowers the cost by 12%."),
+        ("hold", -3.25, "As said above. It would raise the cost by 3.2%."),
+        ("hold", 3.25, "As said above. It would lower the cost by 3.2%."),
+        ("hold", 0.04, "As said above."),
+        ("hold", 0.0, "As said above."),  # as where it would raise the cost: that is no saving, and no more is known
     ],
 )
 def test_what_costs_more_than_what_is_in_force_is_not_told_as_a_saving(kind: str, gain: float, sentence: str) -> None:

@@ -72,7 +72,7 @@ class TerminalListener:
     """By topology ids: of those that the last pass decided about."""
     last_problems: tuple[str, ...] = ()
     last_forecasters: dict[str, str] = field(default_factory=dict)
-    """By topology id: what was said of its forecasts."""
+    """By id of a topology that runs: what was said of its forecasts."""
     last_words: dict[str, str] = field(default_factory=dict)
     """By plan id: its state and message as last said."""
 
@@ -105,8 +105,11 @@ class TerminalListener:
 
     def _say_forecasters(self, report: PassReport) -> None:
         """Said when it changes, and not at all without a profile. Where nothing is forecast, nothing changes."""
-        topologies = report.snapshot.topologies if report.snapshot is not None else ()
-        for topology in topologies:
+        if report.snapshot is None:
+            return
+        running = {topology.id for topology in report.snapshot.topologies}
+        self.last_forecasters = {one: words for one, words in self.last_forecasters.items() if one in running}
+        for topology in report.snapshot.topologies:
             words = describe_forecasters(topology.id, report.forecasts)
             if words and words != self.last_forecasters.get(topology.id):
                 self.last_forecasters[topology.id] = words

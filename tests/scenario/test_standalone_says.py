@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from loop_scene import scene, with_mode
@@ -143,3 +144,16 @@ def test_a_pass_that_forecasts_nothing_says_nothing_of_a_profile(tmp_path: Path)
     (told,) = [sentence for sentence in said if "forecast" in sentence or "profile" in sentence]
     assert told.startswith("words: forecast by ")
     assert "cannot be read: [Errno 21] Is a directory" in told
+
+
+def test_what_was_said_of_an_ended_topology_is_forgotten_and_not_where_nobody_could_look(tmp_path: Path) -> None:
+    """Each that is submitted anew has another id."""
+    played, terminal = scene(), TerminalListener(lambda _: None)
+    played.loop.listener = terminal
+    played.loop.profiles = ProfileFile(tmp_path, "blue")
+    played.run(with_mode(Mode.OBSERVE))
+    played.loop.tell_out_of_reach(ZooKeeperUnreachable("ZooKeeper does not answer"))
+    assert terminal.last_forecasters.keys() == {"words"}
+    seen = played.observer.observe({}, (), 1100.0, 10.0, 0.0)
+    terminal.on_pass(PassReport(1100.0, replace(seen, topologies=()), None, ()))
+    assert not terminal.last_forecasters

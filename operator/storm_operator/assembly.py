@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import secrets
 import threading
 import time
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -36,6 +37,10 @@ from storm_operator.loop_ports import NoProfiles, ProfileSource
 
 DEFAULT_AGENT_PORT = 9464
 LOCK_ANSWER_SECONDS = 5.0
+TAILS = 0x10000
+_tails = itertools.count(secrets.randbelow(TAILS))
+"""Of plans' ids, one after another: people say yes to an id, and random ones of a second may be the same. Another
+operator's are others, since it begins elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +205,9 @@ def assemble(
 
 
 def new_plan_id(now_seconds: float) -> str:
-    """Sortable by time, unique by its tail, e.g. `p-20260101-120000-3fa9`."""
+    """Sortable by time, e.g. `p-20260101-120000-3fa9`; of one operator all that it makes in a second are different."""
     moment = datetime.fromtimestamp(now_seconds, UTC)
-    return f"p-{moment:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
+    return f"p-{moment:%Y%m%d-%H%M%S}-{next(_tails) % TAILS:04x}"
 
 
 def _home(connection: ClusterConnection) -> StormClientHome | None:

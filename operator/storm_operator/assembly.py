@@ -40,7 +40,7 @@ LOCK_ANSWER_SECONDS = 5.0
 TAILS = 0x10000
 _tails = itertools.count(secrets.randbelow(TAILS))
 """Of plans' ids, one after another: people say yes to an id, and random ones of a second may be the same. Another
-operator's are others, since it begins elsewhere."""
+operator most likely begins elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

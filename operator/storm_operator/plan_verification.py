@@ -11,12 +11,18 @@ from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
 from storm_operator.core.load_history import was_counted_since
 from storm_operator.core.plan_outcome import outcome_of
-from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
+from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone, why_out_of_reach
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import moved_away
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
-from storm_operator.core.way_back import way_back_from, why_it_waits, why_no_way_back, why_not_to_be_moved
+from storm_operator.core.way_back import (
+    way_back_anew,
+    way_back_from,
+    why_it_waits,
+    why_no_way_back,
+    why_not_to_be_moved,
+)
 from storm_operator.core.wording import first_of
 from storm_operator.plan_in_hand import STANDS, TAKEN_BACK_BY, PlanInHand
 
@@ -181,15 +187,15 @@ class PlanVerification:
 
         The plan that it was to take back did harm, and is in force: nobody else would propose to leave it.
         """
-        found = None if self.plans.pending is not None else self._way_back_that_failed()
-        if found is None:
+        failed = None if self.plans.pending is not None else self._way_back_that_failed()
+        if failed is None:
             return False
-        stands, failed = found
         is_left = why_not_to_be_moved(failed.plan, groups) or why_it_waits(failed.plan, groups)
         waits = self.plans.memory.decisions.setback_of(failed.plan.topology_ids, now) is not None
-        if is_left or waits or moved_away(failed, snapshot.assignment) or why_no_way_back(stands.plan, snapshot):
+        leads_nowhere = why_out_of_reach(failed.plan.base, failed.plan.target, snapshot)
+        if is_left or waits or moved_away(failed, snapshot.assignment) or leads_nowhere:
             return False
-        again = way_back_from(stands, failed.before, self.new_plan_id(now), now)
+        again = way_back_anew(failed, self.new_plan_id(now), now)
 
         def save(step: PlanRecord) -> None:
             self.plans.save(step, lambda: self.desk.release(step.plan))
@@ -207,14 +213,15 @@ class PlanVerification:
             return False
         return True
 
-    def _way_back_that_failed(self) -> tuple[PlanRecord, PlanRecord] | None:
-        """The plan that stands although it did harm, and its way back; None where others came since."""
+    def _way_back_that_failed(self) -> PlanRecord | None:
+        """That of a plan which did harm, and stands since; None where others came since. Of what an earlier life put in
+        force nothing else is known.
+        """
         later: set[str] = set()
         for record in reversed(self.plans.memory.records):
             is_way_back = record.state is PlanState.FAILED and record.rollback_of and record.approved_by == AUTO
-            stands = self.plans.known(record.rollback_of)
-            if is_way_back and stands is not None and later.isdisjoint(record.plan.topology_ids):
-                return stands, record
+            if is_way_back and later.isdisjoint(record.plan.topology_ids):
+                return record
             later.update(record.plan.topology_ids)
         return None
 

@@ -1113,6 +1113,31 @@ def test_plan_that_failed_as_the_operator_died_is_told_by_the_next_life() -> Non
     assert reborn.journal.kept is None
 
 
+def test_way_back_that_an_earlier_life_began_and_this_one_could_not_finish_is_tried_again() -> None:
+    played = scene()
+    played.run()
+    played.observer.latency_ms = 40.0
+    played.run()
+    played.cluster.die_at = "rebalance words"
+    with pytest.raises(Killed):
+        played.run()
+    assert played.journal.kept is not None
+    assert played.journal.kept.rollback_of
+    played.cluster.die_at = None
+    played.cluster.rejects = True
+    reborn = next_life_of(played, latency_ms=40.0)
+    assert reborn.loop.recover() is None
+    (failed,) = reborn.loop.memory.records
+    assert failed.state is PlanState.FAILED
+    played.cluster.rejects = False
+    for _ in range(6):
+        reborn.run()
+    assert played.cluster.assignment.slot_of == SPREAD
+    (back,) = reborn.loop.memory.records
+    assert (back.state, back.rollback_of) == (PlanState.VERIFIED, failed.rollback_of)
+    assert back.plan.id != failed.plan.id
+
+
 def test_new_life_that_comes_late_waits_for_its_own_figures_before_it_gives_up() -> None:
     played = scene()
     played.run()

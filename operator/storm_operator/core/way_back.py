@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from storm_operator.core.decision import Plan
 from storm_operator.core.direct_plan import reverse_plan
@@ -38,15 +39,26 @@ def why_no_way_back(plan: Plan, snapshot: ClusterSnapshot) -> str:
 
 def way_back_from(record: PlanRecord, measured: Outcome, plan_id: str, now_seconds: float) -> PlanRecord:
     """The record of the plan `plan_id` that takes `record` back, approved; `measured` is what the latter brought."""
+    begun = replace(record, before=measured, rollback_of=record.plan.id)
+    return _approved(reverse_plan(record.plan, plan_id, now_seconds), begun, now_seconds)
+
+
+def way_back_anew(failed: PlanRecord, plan_id: str, now_seconds: float) -> PlanRecord:
+    """The record of the plan `plan_id` that does what the way back `failed` was to do, approved."""
+    return _approved(replace(failed.plan, id=plan_id, created_at_seconds=now_seconds), failed, now_seconds)
+
+
+def _approved(plan: Plan, like: PlanRecord, now_seconds: float) -> PlanRecord:
+    """The first record of the way back `plan`, which has of `like` what was known before it began."""
     return PlanRecord(
-        plan=reverse_plan(record.plan, plan_id, now_seconds),
-        method=record.method,
+        plan=plan,
+        method=like.method,
         state=PlanState.PROPOSED,
-        before=measured,
+        before=like.before,
         started_at_seconds=now_seconds,
-        busy_before=record.busy_before,
-        enforce_cpu=record.enforce_cpu,
-        rollback_of=record.plan.id,
+        busy_before=like.busy_before,
+        enforce_cpu=like.enforce_cpu,
+        rollback_of=like.rollback_of,
         approved_by=AUTO,
         approved_at_seconds=now_seconds,
     )

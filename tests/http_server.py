@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 Answer = Callable[[str], tuple[int, bytes]]
+Sent = Callable[[], Iterable[bytes]]
 
 
 @contextmanager
@@ -51,3 +54,31 @@ def serving(
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def speaking(parts: Sent, pause_seconds: float = 0.0) -> Iterator[str]:
+    """The URL of a server that sends `parts` to each who asks, until they go away."""
+    ended = threading.Event()
+
+    def speak(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            for part in parts():
+                if ended.wait(pause_seconds):
+                    return
+                connection.sendall(part)
+
+    def accept(server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                threading.Thread(target=speak, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, args=(server,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            ended.set()
+            server.shutdown(socket.SHUT_RDWR)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import itertools
 import math
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from http_server import serving
+from http_server import Sent, serving, speaking
 from storm_operator.adapters.metrics import ScrapeSource
 from storm_operator.adapters.metrics.exposition import LONGEST_LINE, MOST_LINES
 from storm_operator.adapters.metrics.page import fetch_text
@@ -23,36 +22,6 @@ GOOD = SeriesKey.of("storm_x_total", {"supervisor": "good"})
 TIMEOUT_SECONDS = 2.0
 HEAD = b"HTTP/1.1 200 OK\r\n"
 PAUSE_SECONDS = 0.02
-
-Sent = Callable[[], Iterable[bytes]]
-
-
-@contextlib.contextmanager
-def speaking(parts: Sent, pause_seconds: float = 0.0) -> Iterator[str]:
-    """The URL of a server that sends `parts` to each who asks, until they go away."""
-    ended = threading.Event()
-
-    def speak(connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
-            connection.recv(65536)
-            for part in parts():
-                if ended.wait(pause_seconds):
-                    return
-                connection.sendall(part)
-
-    def accept(server: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = server.accept()
-                threading.Thread(target=speak, args=(connection,), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=accept, args=(server,), daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.getsockname()[1]}/metrics"
-        finally:
-            ended.set()
-            server.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture

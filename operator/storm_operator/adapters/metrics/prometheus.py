@@ -8,6 +8,9 @@ from storm_operator.core.prometheus_matrix import METRIC_PREFIX
 from storm_operator.core.server_url import without_userinfo
 from storm_operator.prometheus_api import NoAnswer, PrometheusError, fetch_raw_samples
 
+MOST_BYTES = 512 * 1024 * 1024
+"""Of one answer, unpacked: whatever memory there is, one without end would take it all."""
+
 
 class PrometheusSource:
     """A `MetricsSource` over a Prometheus server (2.x or 3.x), asked in PromQL at `url`.
@@ -46,6 +49,7 @@ class PrometheusSource:
                     matchers=self._matchers,
                     ignored_labels=self._ignored_labels,
                     timeout_seconds=self._timeout_seconds,
+                    most_bytes=MOST_BYTES,
                 )
         except PrometheusError as error:
             return MetricsWindow(now_seconds, window_seconds, {}, (f"Prometheus at {self._told_url} {error}",))

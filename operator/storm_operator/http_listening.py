@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
+from collections import OrderedDict
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -11,6 +13,8 @@ from typing import Any
 ALL_ADDRESSES = "::"
 """For an IPv6-only cluster as for others: callers over IPv4 are heard too, and they alone where there is no IPv6."""
 ALL_IPV4_ADDRESSES = "0.0.0.0"  # noqa: S104 - what stands for all addresses, where there is no IPv6
+HANG_UP_SECONDS = 1.0
+"""Whoever is hung up on has gone by then, or another is hung up on, too."""
 
 
 class HttpServer(ThreadingHTTPServer):
@@ -20,7 +24,12 @@ class HttpServer(ThreadingHTTPServer):
     silence_seconds = 60.0
     """Who says or takes nothing for so long is hung up on: each connection keeps a thread."""
 
+    most_connections = 256
+    """At once. For one more, who has been connected longest is hung up on: idle callers are to keep no probe out."""
+
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = threading.BoundedSemaphore(self.most_connections)
+        self._open: OrderedDict[socket.socket, None] = OrderedDict()
         host, port = address
         if host == ALL_ADDRESSES and not socket.has_dualstack_ipv6():
             host = ALL_IPV4_ADDRESSES
@@ -37,6 +46,34 @@ class HttpServer(ThreadingHTTPServer):
         connection, address = super().get_request()
         connection.settimeout(self.silence_seconds)
         return connection, address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own, once there may be one: until then nobody else is let in, either."""
+        patience_seconds = 0.0
+        while not self._free.acquire(timeout=patience_seconds):
+            self._hang_up_on_the_longest()
+            patience_seconds = HANG_UP_SECONDS
+        self._open[request] = None
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._end(request)
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._end(request)
+
+    def _hang_up_on_the_longest(self) -> None:
+        with suppress(KeyError, OSError):  # it has ended meanwhile
+            longest, _ = self._open.popitem(last=False)
+            longest.shutdown(socket.SHUT_RDWR)
+
+    def _end(self, request: socket.socket) -> None:
+        self._open.pop(request, None)
+        self._free.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A caller that goes away in the middle of an answer is no news; anything else is a bug to be seen."""

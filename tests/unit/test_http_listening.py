@@ -1,11 +1,13 @@
-"""Servers are reached over IPv6 and IPv4 alike, over IPv4 alone where there is nothing else, and held by no silence."""
+"""Servers are reached over IPv6 and IPv4 alike, or IPv4 alone, and held by no silence, nor by many callers."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
+from threading import Event, Semaphore, Thread
 
 import pytest
 import requests
@@ -93,3 +95,44 @@ def test_agents_hang_up_sooner_than_others() -> None:
         with ending(opened()) as server:
             waits[name] = server.silence_seconds
     assert waits == {"health": 60.0, "metrics": 60.0, "page": 60.0, "agent": 5.0}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_who_keeps_connections_open_keeps_nobody_else_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HttpServer, "most_connections", 2)
+    with ending(SERVERS[name]()) as server, ExitStack() as idle:
+        longest, *others = (
+            idle.enter_context(socket.create_connection(("127.0.0.1", server.server_port), PATIENCE_SECONDS))
+            for _ in range(2)
+        )
+        assert status_at("127.0.0.1", server, "/healthz" if name != "page" else "/") < 500
+        assert longest.recv(1) == b"", "hung up on, for another"
+        for caller in others:
+            caller.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert caller.recv(5) == b"HTTP/", "still served"
+
+
+def test_while_all_that_there_may_be_are_answered_the_next_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HttpServer, "most_connections", 2)
+    answering, may_end = Semaphore(0), Event()
+
+    class Busy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answering.release()
+            may_end.wait(PATIENCE_SECONDS)
+            with suppress(OSError):
+                self.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ending(HttpServer(("127.0.0.1", 0), Busy)) as server, ThreadPoolExecutor(3) as callers:
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        asked = [callers.submit(status_at, "127.0.0.1", server, "/") for _ in range(2)]
+        assert all(answering.acquire(timeout=PATIENCE_SECONDS) for _ in range(2))
+        next_one = callers.submit(status_at, "127.0.0.1", server, "/")
+        assert not answering.acquire(timeout=0.3), "a third thread"
+        may_end.set()
+        assert next_one.result() == 200
+        assert any(one.exception() for one in asked), "hung up on for it"
+        server.shutdown()

@@ -40,13 +40,17 @@ def ended(rendered: Rendered, folder: Path, program: str) -> int:
     return subprocess.run(["sh", "-euc", script], check=False, env=os.environ | pod).returncode
 
 
-def told(rendered: Rendered, folder: Path) -> dict[str, list[str]]:
-    """What each job is told after its name and the lake, by the real script with a program that writes it down."""
+def all_told(rendered: Rendered, folder: Path) -> list[list[str]]:
+    """What each job is told, its name and the lake first, by the real script with a program that writes it down."""
     said = folder / "said"
     assert ended(rendered, folder, f"printf '%s\\n' \"$@\" . >>{said}") == 0
     runs = [run.splitlines() for run in said.read_text().removesuffix(".\n").split("\n.\n")]
-    jobs = [words[words.index("main.py") + 1 :] for words in runs]
-    return {words[0]: words[2:] for words in jobs}
+    return [words[words.index("main.py") + 1 :] for words in runs]
+
+
+def told(rendered: Rendered, folder: Path) -> dict[str, list[str]]:
+    """What each job is told after its name and the lake."""
+    return {words[0]: words[2:] for words in all_told(rendered, folder)}
 
 
 def executor_of(rendered: Rendered, name: str = NAME) -> dict[str, Any]:
@@ -77,8 +81,8 @@ def test_jobs_run_in_order_on_the_claim(helm: Helm) -> None:
     rendered = helm.template("storm-operator", *ON, "pipeline.jobs={ingest,report}")
     script = script_of(rendered)
     assert "for job in ingest report; do" in script
-    assert 'ingest) set -- --history "/history" ;;' in script
-    assert '"$job" "/history/lake" "$@"' in script
+    assert "ingest) set -- --history '/history' ;;" in script
+    assert '"$job" \'/history/lake\' "$@"' in script
     assert "--config-map" not in script
 
 
@@ -146,6 +150,19 @@ def test_no_argument_is_a_shells_business(helm: Helm, tmp_path: Path) -> None:
     assert told(rendered, tmp_path)["report"] == ["--output", "/history/lake/report", odd]
 
 
+def test_no_place_is_a_shells_business(helm: Helm, tmp_path: Path) -> None:
+    lake, history = '/history/it\'s $HOME `id` "x" *', "/history/$(id) 'y' # z"
+    rendered = helm.template(
+        "storm-operator", *ON, "pipeline.jobs={ingest,report}", f"pipeline.lake={lake}", f"history.path={history}"
+    )
+    assert all_told(rendered, tmp_path) == [
+        ["ingest", lake, "--history", history],
+        ["report", lake, "--output", f"{lake}/report"],
+    ]
+    operator = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
+    assert f"--history={history}" in container(operator, "operator")["args"]
+
+
 def test_spark_is_told_more_settings(helm: Helm) -> None:
     rendered = helm.template(
         "storm-operator", *ON, r"pipeline.sparkConf.spark\.hadoop\.fs\.s3a\.path\.style\.access=true"
@@ -176,7 +193,7 @@ def test_driver_and_executors_have_the_same_more_of_environment(helm: Helm) -> N
 def test_tables_and_history_may_be_in_an_object_store_without_any_claim(helm: Helm, tmp_path: Path) -> None:
     store = ("pipeline.enabled=true", "history.path=s3://bucket/recorded", "pipeline.lake=s3://bucket/lake")
     rendered = helm.template("storm-operator", *store, "pipeline.jobs={ingest,report}")
-    assert '"$job" "s3://bucket/lake" "$@"' in script_of(rendered)
+    assert '"$job" \'s3://bucket/lake\' "$@"' in script_of(rendered)
     said = told(rendered, tmp_path)
     assert said == {"ingest": ["--history", "s3://bucket/recorded"], "report": ["--output", "s3://bucket/lake/report"]}
     executor = executor_of(rendered)["spec"]
@@ -193,7 +210,7 @@ def test_a_folder_for_tables_that_pods_do_not_share_is_refused(helm: Helm, folde
 
 def test_a_folder_for_tables_below_history_needs_the_claim(helm: Helm) -> None:
     below = "pipeline.lake=/history/tables"
-    assert '"$job" "/history/tables" "$@"' in script_of(helm.template("storm-operator", *ON, below))
+    assert '"$job" \'/history/tables\' "$@"' in script_of(helm.template("storm-operator", *ON, below))
     with pytest.raises(HelmRefused, match=r"pipeline\.lake is /history/tables, where .* with history\.existingClaim"):
         helm.template("storm-operator", "pipeline.enabled=true", "history.path=s3://bucket/recorded", below)
 

@@ -62,7 +62,7 @@ def test_publishing_grants_one_config_map_where_it_is(helm: Helm) -> None:
     assert role["metadata"]["namespace"] == "storm"
     assert [rule["verbs"] for rule in role["rules"]] == [["create"], ["patch"]]
     assert role["rules"][1]["resourceNames"] == ["learned"]
-    assert '--config-map "storm/learned"' in script_of(rendered)
+    assert "--config-map 'storm/learned'" in script_of(rendered)
 
 
 def test_an_account_of_ones_own_drives_it_and_gets_the_rights(helm: Helm) -> None:

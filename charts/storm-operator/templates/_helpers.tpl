@@ -98,3 +98,29 @@ capabilities: {drop: [ALL]}
 {{- define "operator.shellWords" -}}
 {{- range . }} '{{ replace "'" "'\\''" . }}'{{ end -}}
 {{- end -}}
+
+{{/* Refuses what Kubernetes' cron does not understand, by its field, and the days that no month has. */}}
+{{- define "operator.schedule.check" -}}
+{{- $fields := splitList " " . -}}
+{{- $each := list
+  (list "minute" "[0-5]?[0-9]" "0 to 59")
+  (list "hour" "([01]?[0-9]|2[0-3])" "0 to 23")
+  (list "day of the month" "(0?[1-9]|[12][0-9]|3[01])" "1 to 31")
+  (list "month" "(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)" "1 to 12 or jan to dec")
+  (list "weekday" "([0-6]|sun|mon|tue|wed|thu|fri|sat)" "0 to 6 or sun to sat") -}}
+{{- if hasPrefix "@" . -}}
+{{- if not (regexMatch "^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$" .) -}}
+{{- fail (printf "pipeline.schedule: %s is none of @hourly, @daily, @weekly, @monthly and @yearly" .) -}}
+{{- end -}}
+{{- else -}}
+{{- range $number, $field := $each -}}
+{{- $part := printf "([*?]|%s(-%s)?)(/[1-9][0-9]*)?" (index $field 1) (index $field 1) -}}
+{{- if not (regexMatch (printf "(?i)^%s(,%s)*$" $part $part) (index $fields $number)) -}}
+{{- fail (printf "pipeline.schedule: %s has %q for its %s; %s is right, * for any, with - , and / as cron has them" $ (index $fields $number) (index $field 0) (index $field 2)) -}}
+{{- end -}}
+{{- end -}}
+{{- if regexMatch "(?i)^\\S+ \\S+ (3[01] (0?2|feb)|31 (0?[469]|11|apr|jun|sep|nov)) [*?]$" . -}}
+{{- fail (printf "pipeline.schedule: %s is of a day that its month never has" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

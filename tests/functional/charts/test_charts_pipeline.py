@@ -73,22 +73,6 @@ def test_a_long_release_name_leaves_a_cron_jobs_name_that_kubernetes_takes(helm:
     assert cron_job["metadata"]["name"].endswith("-pipeline")
 
 
-def test_its_clock_is_utc_whatever_the_control_planes_is(helm: Helm) -> None:
-    assert helm.template("storm-operator", *ON).one("CronJob", NAME)["spec"]["timeZone"] == "Etc/UTC"
-
-
-def test_a_run_that_hangs_is_ended_before_the_next_night(helm: Helm) -> None:
-    """No other begins while it runs."""
-    spec = helm.template("storm-operator", *ON).one("CronJob", NAME)["spec"]
-    assert spec["concurrencyPolicy"] == "Forbid"
-    assert 12 * 3600 <= spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 24 * 3600
-
-
-def test_a_run_may_take_weeks(helm: Helm) -> None:
-    cron_job = helm.template("storm-operator", *ON, "pipeline.deadlineSeconds=2000000").one("CronJob", NAME)
-    assert cron_job["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] == 2_000_000
-
-
 def test_jobs_run_in_order_on_the_claim(helm: Helm) -> None:
     rendered = helm.template("storm-operator", *ON, "pipeline.jobs={ingest,report}")
     script = script_of(rendered)
@@ -256,9 +240,6 @@ def test_without_history_it_says_what_is_missing(helm: Helm) -> None:
     "wrong",
     [
         "pipeline.jobs={mine}",
-        "pipeline.schedule=never",
-        "pipeline.deadlineSeconds=0",
-        "pipeline.deadlineSeconds=null",
         "pipeline.publishTo=learned",
         "pipeline.namespace=Learning",
         "pipeline.serviceAccount=team/mine",

@@ -102,6 +102,23 @@ class TestHold:
         assert lease.hold()
         api.create_namespaced_lease.assert_called_once()
 
+    def test_marks_that_others_have_put_on_it_stay_also_when_it_is_made_anew(self, api: Mock, lease: Lease) -> None:
+        """By these Helm knows its own: it installs nothing beside one that is not."""
+        labels, annotations = {"app.kubernetes.io/managed-by": "Helm"}, {"meta.helm.sh/release-name": "storm-operator"}
+        marks = {"labels": labels, "annotations": annotations}
+        there = stored("me")
+        there.metadata = V1ObjectMeta(
+            name="storm-operator", resource_version="41", labels=labels, annotations=annotations
+        )
+        api.read_namespaced_lease.return_value = there
+        assert lease.hold()
+        lease.release()
+        for call in api.replace_namespaced_lease.call_args_list:
+            assert call.args[-1]["metadata"] == {"name": "storm-operator", "resourceVersion": "41", **marks}
+        api.read_namespaced_lease.side_effect = api_refusal(404)
+        assert lease.hold()
+        assert written(api.create_namespaced_lease)["metadata"] == {"name": "storm-operator", **marks}
+
     @pytest.mark.parametrize("seconds_ago", [3600.0, 16.0, -3600.0])
     def test_lease_that_is_not_renewed_is_taken_over_whatever_its_holders_clock_said(
         self, api: Mock, seconds_ago: float

@@ -49,7 +49,8 @@ def may_take(seen: LeaseSeen | None, identity: str, unchanged_seconds: float) ->
 class Lease:
     """Tries to hold one Lease. `now` is the time with its zone; `clock` one that nobody sets, in seconds.
 
-    A Lease that somebody deleted stays its last holder's until it would have lapsed: that one makes it anew.
+    A Lease that somebody deleted stays its last holder's until it would have lapsed: that one makes it anew. What
+    others have marked it with stays: Helm knows by that what is its own, and refuses to install beside what is not.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Lease:
         self._now = now
         self._clock = clock
         self._last_seen: LeaseSeen | None = None
+        self._marks: dict[str, Any] = {}
         self._changed_at = clock()
 
     def hold(self) -> bool:
@@ -103,9 +105,12 @@ class Lease:
 
     def _read(self) -> Any:
         with api_errors(f"read lease {self._terms.namespace}/{self._terms.name}"):
-            return self._api.read_namespaced_lease(
+            lease = self._api.read_namespaced_lease(
                 self._terms.name, self._terms.namespace, _request_timeout=TIMEOUT_SECONDS
             )
+        marks = {"labels": lease.metadata.labels, "annotations": lease.metadata.annotations}
+        self._marks = {kind: found for kind, found in marks.items() if found}
+        return lease
 
     def _write(self, resource_version: str | None, body: dict[str, Any]) -> bool:
         terms = self._terms
@@ -125,7 +130,7 @@ class Lease:
     def _body(self, now: datetime, transitions: int, acquired: datetime | None = None) -> dict[str, Any]:
         terms = self._terms
         return {
-            "metadata": {"name": terms.name},
+            "metadata": {"name": terms.name, **self._marks},
             "spec": {
                 "holderIdentity": terms.identity,
                 "leaseDurationSeconds": terms.duration_seconds,

@@ -32,10 +32,9 @@ def serving(
             self.send_response(status)
             if 300 <= status < 400:
                 self.send_header("Location", body.decode())
-            for name, value in headers.items():
+            usual = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Content-Length": str(len(body))}
+            for name, value in {**usual, **headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,9 @@ from kubernetes.client.exceptions import ApiException
 
 from http_server import serving
 from storm_operator.adapters.errors import AdapterError, ZooKeeperUnreachable
+from storm_operator.adapters.kube import resources
 from storm_operator.adapters.kube.clients import LONGEST_RETRY_AFTER_SECONDS, NotedApiClient
-from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.errors import KubernetesError, NoAnswer
 from storm_operator.adapters.kube.resources import TOPOLOGIES, OwnKinds
 from storm_operator.adapters.metrics import PrometheusSource, ScrapeSource
 from storm_operator.adapters.nimbus.connection import ConnectionBroken, NimbusAddress
@@ -122,6 +124,31 @@ def test_a_kubernetes_api_that_is_busy_is_not_waited_for_as_long_as_it_says(
             OwnKinds(client).list(TOPOLOGIES)
     assert waits == [LONGEST_RETRY_AFTER_SECONDS] * 3
     assert book.calls == [(Peer.KUBERNETES, "get", REFUSED)]
+
+
+@pytest.mark.parametrize(("silent", "asked"), [(1, 2), (9, 2)], ids=["a connection that is dead", "hangs"])
+def test_a_kubernetes_api_that_says_nothing_is_asked_once_more_and_not_thrice(
+    book: Book, monkeypatch: pytest.MonkeyPatch, silent: int, asked: int
+) -> None:
+    monkeypatch.setattr(resources, "TIMEOUT_SECONDS", 0.1)
+    may_end, came = Event(), []
+
+    def answer(path: str) -> tuple[int, bytes]:
+        came.append(path)
+        if len(came) <= silent:
+            may_end.wait(30.0)
+        return 200, b'{"items": []}'
+
+    client = NotedApiClient(book)
+    with serving(answer, headers={"Content-Type": "application/json"}) as url:
+        client.configuration.host = url
+        if silent < asked:
+            assert OwnKinds(client).list(TOPOLOGIES) == ()
+        else:
+            with pytest.raises(NoAnswer, match="does not answer"):
+                OwnKinds(client).list(TOPOLOGIES)
+        may_end.set()
+    assert len(came) == asked
 
 
 def test_agents_and_prometheus_that_are_not_there(book: Book) -> None:

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 from urllib3 import BaseHTTPResponse
+from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError, ReadTimeoutError
 from urllib3.util import Retry
 
 from storm_operator.adapters.errors import SubmissionError
@@ -26,6 +27,8 @@ from storm_operator.adapters.peer_calls import CallBook, CallOutcome, NoBook, Pe
 
 TIMEOUT_SECONDS = 10.0
 LONGEST_RETRY_AFTER_SECONDS = 1.0
+MOST_SILENCES = 2
+"""Of one call, each as long as its time-out."""
 FIRST_REFUSAL = 400
 """HTTP statuses from here on say no."""
 
@@ -59,11 +62,24 @@ class KubeClients:
 
 class BriefRetry(Retry):
     """Tries again as urllib3 does, but waits no longer than a second for a server that says when: one that sheds load
-    names half a minute, a proxy whatever it likes, and a loop or the lease would wait for it in the midst of a call."""
+    names half a minute, a proxy whatever it likes, and a loop or the lease would wait for it in the midst of a call.
+    Likewise a server that says nothing is asked once more, over another connection, and not three times."""
 
     def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
         seconds = super().get_retry_after(response)
         return None if seconds is None else min(seconds, LONGEST_RETRY_AFTER_SECONDS)
+
+    def increment(self, *args: Any, **kwargs: Any) -> Self:
+        more = super().increment(*args, **kwargs)
+        last = more.history[-1]
+        if sum(map(_is_silence, (tried.error for tried in more.history))) >= MOST_SILENCES:
+            raise MaxRetryError(kwargs["_pool"], last.url or "", last.error)
+        return more
+
+
+def _is_silence(error: Exception | None) -> bool:
+    """A connection that is refused at once counts as one that timed out for urllib3."""
+    return isinstance(error, ReadTimeoutError | ConnectTimeoutError) and not isinstance(error, NewConnectionError)
 
 
 class NotedApiClient(ApiClient):

@@ -10,13 +10,14 @@ from storm_operator.core.decision import Move, PlanCause, Prediction
 from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor, name_of_topology
-from storm_operator.core.placement.bearable import cost_of_others, is_busy, with_what_is_borne
+from storm_operator.core.placement.bearable import is_busy, network_of_others, with_what_is_borne
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (
     Prices,
     SeenAssignment,
     beyond_threads,
     cost_seen,
+    overload_cost,
     prices_of,
     see,
     see_demand,
@@ -49,7 +50,7 @@ class ProposedChange:
     """From `base` to `target`, both of the topologies that change only.
 
     Costs are in tuple-ms per second: `saved_cost` is what the target saves of `running_cost`, which is what the movable
-    topologies cost in force (Cost.running, without `cost_of_others`). `payback_seconds` is the one-off cost of the
+    topologies cost in force (Cost.running, without `_not_in_question`). `payback_seconds` is the one-off cost of the
     restarts over what is saved each second; None when nothing is saved. `trouble` is what is wrong in force and better
     after the change, None when it only saves; urgent trouble must not wait.
     """
@@ -151,7 +152,7 @@ def examine_proposal(
         diff=diff,
         before=before,
         after=replace(after, complete_latency_ms=None) if _ends_waits(trouble) else after,
-        running_cost=cost_before.running - cost_of_others(snapshot, in_force, prices, settings),
+        running_cost=cost_before.running - _not_in_question(snapshot, in_force, then, prices, settings),
         saved_cost=saved,
         payback_seconds=(
             cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None
@@ -168,6 +169,20 @@ def examine_proposal(
 def _ends_waits(trouble: Trouble | None) -> bool:
     """Whether tuples wait for CPU now, and will not: the measured latency tells nothing of the one to come then."""
     return trouble is not None and trouble.cause in {PlanCause.OVERLOAD, PlanCause.LITTLE_HEADROOM}
+
+
+def _not_in_question(
+    snapshot: ClusterSnapshot,
+    in_force: SeenAssignment,
+    then: SeenAssignment,
+    prices: Prices,
+    settings: PlacementSettings,
+) -> float:
+    """What the cost has in it that no gain is measured by, in tuple-ms/s: the network of the topologies that must not
+    move, and declared memory that finds no room either way. Any of that outprices all else: one topology that declares
+    more than a supervisor has, which Storm's own scheduler never looks at, would hide what others gain."""
+    overfull = min(in_force.overfull_megabytes, then.overfull_megabytes)
+    return network_of_others(snapshot, in_force, prices, settings) + overload_cost(0.0, overfull, prices)
 
 
 def _unnoticed_relief(

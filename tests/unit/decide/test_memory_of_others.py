@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,7 +22,7 @@ from builders import (
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, Topology
 from storm_operator.core.settings import SchedulingSettings
 
 LINE, OTHER = (chain_topology(name, ("spout", 1), ("bolt", 1)) for name in ("line", "other"))
@@ -30,7 +31,9 @@ TOGETHER = placed(LINE, {"spout": "s1:6700", "bolt": "s1:6700"})
 ELSEWHERE = placed(OTHER, {"spout": "s3:6701", "bolt": "s3:6701"})
 
 
-def decided(others_mb: float, line_mb: float | None = None, per_second: float = 2000.0) -> Decision:
+def decided(
+    others_mb: float, line_mb: float | None = None, per_second: float = 2000.0, movable: Sequence[Topology] = (LINE,)
+) -> Decision:
     """Of a proposal to bring the two of `line` together, who use the network, on supervisors of 4,096 MB."""
     line, other = (
         replace(one, components=tuple(replace(c, declared_memory_mb=megabytes) for c in one.components))
@@ -48,7 +51,7 @@ def decided(others_mb: float, line_mb: float | None = None, per_second: float = 
         seen,
         same_demand([LINE, OTHER], 100.0),
         Assignment(TOGETHER | ELSEWHERE),
-        placement_settings([LINE], scheduling=SchedulingSettings(minimum_periods=1)),
+        placement_settings(movable, scheduling=SchedulingSettings(minimum_periods=1)),
         DecisionMemory(),
         now_seconds=NOW_SECONDS,
         plan_id="p",
@@ -56,14 +59,15 @@ def decided(others_mb: float, line_mb: float | None = None, per_second: float = 
 
 
 @pytest.mark.parametrize("megabytes", [1000.0, 5000.0, 1e6])
-def test_however_much_others_declare_a_gain_is_one(megabytes: float) -> None:
-    plan = decided(megabytes)
-    assert isinstance(plan, Plan)
-    assert plan.gain_percent == pytest.approx(decided_without_others().gain_percent)
+@pytest.mark.parametrize("movable", [(LINE,), (LINE, OTHER)], ids=["others stay", "all may move"])
+def test_however_much_is_declared_that_finds_no_room_anywhere_a_gain_is_one(
+    megabytes: float, movable: Sequence[Topology]
+) -> None:
+    assert planned(megabytes, movable).gain_percent == pytest.approx(planned(0.0, movable).gain_percent)
 
 
-def decided_without_others() -> Plan:
-    plan = decided(0.0)
+def planned(others_mb: float, movable: Sequence[Topology]) -> Plan:
+    plan = decided(others_mb, movable=movable)
     assert isinstance(plan, Plan)
     return plan
 

@@ -13,18 +13,11 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
-from storm_operator.core.placement.capacity import (
-    LEAST_MILLICORES,
-    by_supervisor,
-    declared_memory_mb,
-    memory_capacities,
-)
+from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (
     Prices,
     SeenAssignment,
     cost_seen,
-    excess,
-    overload_cost,
     prices_of,
     room_for_executors,
     see,
@@ -45,16 +38,13 @@ def with_what_is_borne(settings: PlacementSettings) -> PlacementSettings:
     return replace(settings, scheduling=replace(scheduling, headroom_fraction=borne))
 
 
-def cost_of_others(
+def network_of_others(
     snapshot: ClusterSnapshot, in_force: SeenAssignment, prices: Prices, settings: PlacementSettings
 ) -> float:
-    """What the topologies that must not move cost by their network, and by what they alone declare of memory beyond
-    what supervisors have: no plan can lower it, no gain is measured by it."""
+    """What the network of the topologies that must not move costs: no plan can lower it, no gain is measured by it."""
     others = {topology.id for topology in snapshot.topologies} - settings.movable
     traffic = in_force.traffic.within(rows_of_topologies(snapshot.traffic, others))
-    declared = by_supervisor(snapshot, settings, declared_memory_mb(snapshot))
-    memory = overload_cost(0.0, excess(declared, memory_capacities(snapshot)), prices)
-    return traffic.network_usage(prices.between_workers_ms) + memory
+    return traffic.network_usage(prices.between_workers_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +52,7 @@ class Saving:
     """What a change would save of what runs, in tuple-ms/s."""
 
     running_cost: float
-    """In force, without what topologies that must not move cost (`cost_of_others`)."""
+    """In force, without the network of topologies that must not move."""
     saved_cost: float
 
     @property
@@ -82,7 +72,7 @@ class Bearable:
         self._snapshot, self._seen, self._demand, self._settings = snapshot, seen, demand, settings
         self._prices = prices_of(snapshot, settings)
         self._running = cost_seen(snapshot, seen, self._prices).running
-        self._of_others = cost_of_others(snapshot, seen, self._prices, settings)
+        self._of_others = network_of_others(snapshot, seen, self._prices, settings)
 
     @property
     def is_beyond_gain(self) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from storm_operator.adapters.errors import SubmissionError
 from storm_operator.adapters.submission import (
+    DEFAULT_TIMEOUT_SECONDS,
     FluxSubmission,
     JarSubmission,
     StormClientHome,
@@ -22,9 +23,10 @@ from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource
 
 @dataclass(frozen=True, slots=True)
 class JvmSubmitter:
-    """`home` None: nothing can be submitted, only managed."""
+    """`home` None: nothing can be submitted, only managed. A main class is ended after `timeout_seconds`."""
 
     home: StormClientHome | None
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 
     def fingerprint(self, spec: TopologySpec) -> str:
         """See `core.lifecycle.fingerprint`; raises the adapters' errors when the jar cannot be read."""
@@ -37,10 +39,12 @@ class JvmSubmitter:
         conf = submission_conf(spec, wanted)
         if isinstance(spec.source, JarSource):
             submission = JarSubmission(Path(spec.source.path), spec.source.main_class, spec.source.args, conf)
-            _expect_name(spec.name, submit_jar(submission, self.home).topology_names, BY_MAIN_CLASS)
+            submitted = submit_jar(submission, self.home, self.timeout_seconds)
+            _expect_name(spec.name, submitted.topology_names, BY_MAIN_CLASS)
         elif isinstance(spec.source, FluxSource):
             flux = FluxSubmission(Path(spec.source.jar), flux_definition(spec.source), conf)
-            _expect_name(spec.name, submit_flux(flux, self.home).topology_names, BY_FLUX)
+            submitted = submit_flux(flux, self.home, self.timeout_seconds)
+            _expect_name(spec.name, submitted.topology_names, BY_FLUX)
         return True
 
     def withdraw(self, spec: TopologySpec) -> bool:

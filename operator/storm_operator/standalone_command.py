@@ -14,6 +14,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.manager_lock import ManagedByAnother, ManagerLock
 from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.adapters.resources import SUFFIXES
+from storm_operator.adapters.submission import DEFAULT_TIMEOUT_SECONDS
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble, manager_lock
 from storm_operator.connection_options import agents_from, connection_from, prometheus_from
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
@@ -32,6 +33,7 @@ from storm_operator.history.settings import (
     start_recorder,
 )
 from storm_operator.http_listening import HttpServer
+from storm_operator.jvm_submitter import JvmSubmitter
 from storm_operator.loop_ports import Audience, Listener, report_of_unseen
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
 from storm_operator.standalone import (
@@ -46,6 +48,7 @@ from storm_operator.suspended_here import SuspendedHere
 from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
 
+LONGEST_SUBMISSION_SECONDS = 3600.0
 NOBODY_MAY_APPROVE = "plans that wait can be approved on the page only, with --page-approval"
 NOBODY_CAN_APPROVE = "plans that wait can be approved on the page only, which is not served"
 
@@ -79,6 +82,12 @@ def standalone(
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
     ] = None,
     storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
+    submission_seconds: Annotated[
+        float,
+        typer.Option(
+            min=1.0, max=LONGEST_SUBMISSION_SECONDS, help="A main class that has not ended by then is; all wait for it."
+        ),
+    ] = DEFAULT_TIMEOUT_SECONDS,
     metrics_port: Annotated[
         int | None,
         typer.Option(min=1, max=65535, help=f"Serve the operator's metrics here (usually {DEFAULT_METRICS_PORT})."),
@@ -113,6 +122,7 @@ def standalone(
     is_recorded = history is not None
     _refuse_idle(context, ("page_approval", "page_host"), page_port, "for the page; --page-port 0 says: none")
     _refuse_idle(context, ("history_days", "history_gigabytes"), is_recorded, "for what --history records: give it too")
+    _refuse_idle(context, ("submission_seconds",), local or storm_home, "for what is submitted: give --storm-home too")
     _refuse_idle(context, ("history_cluster",), is_recorded or profile, "for --history and --profile: give one of them")
     connection = connection_from(
         local,
@@ -173,7 +183,7 @@ def standalone(
         teller = CountsTeller(say)
         counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
 
-        lifecycle = assembly.lifecycle(say)
+        lifecycle = assembly.lifecycle(say, JvmSubmitter(assembly.home, submission_seconds))
         page.watcher.refused = lambda: (*followed.refusals(), *lifecycle.not_as_described())
         lifecycle.on_submission = page.watcher.look_again
         suspended = SuspendedHere(assembly.store, lifecycle, say)

@@ -40,6 +40,10 @@ T = TypeVar("T")
 
 FLUX_MAIN_CLASS = "org.apache.storm.flux.Flux"
 DEFAULT_TIMEOUT_SECONDS = 120.0
+MORE_TIME = (
+    "Where a large jar or a slow Nimbus takes longer, give it more: --submission-seconds of storm-operator standalone, "
+    "submission.deadlineSeconds of the operator's chart"
+)
 LOG_TAIL_LINES = 25
 LOG_TAIL_BYTES = 200_000
 STOP_GRACE_SECONDS = 5.0
@@ -111,7 +115,7 @@ def submit_jar(
     if exit_code is None:
         raise SubmissionTimedOut(
             f"{submission.main_class} of {submission.jar} did not end within {timeout_seconds:g} s and was stopped; "
-            "whether it submitted its topology is for Nimbus to say",
+            f"whether it submitted its topology is for Nimbus to say. {MORE_TIME}",
             _tail(output),
         )
     names = tuple(match["name"] for match in SUBMITTED.finditer(output))

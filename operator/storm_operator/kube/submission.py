@@ -135,7 +135,9 @@ class JobSubmitter:
         del self.last[owner.uid]
 
     def _request(self, spec: TopologySpec, wanted: str, flux_text: str | None) -> dict[str, Any]:
-        return submission_request(spec, wanted, self.owner_of(spec.name).nimbus, flux_text, self.other_nimbuses)
+        nimbus, seconds = self.owner_of(spec.name).nimbus, self.settings.pod.main_class_seconds
+        request = submission_request(spec, wanted, nimbus, flux_text, self.other_nimbuses)
+        return {**request, "timeoutSeconds": seconds}
 
     def _flux_text(self, spec: TopologySpec) -> str | None:
         source = spec.source

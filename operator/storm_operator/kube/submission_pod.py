@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DEADLINE_SECONDS = 300
+START_SECONDS = 30
+"""Of a Job's time this much, and no more than half of it, is for its pod to start: a main class that takes too long is
+ended while its log can still be told, since Kubernetes takes away the pod of a Job that is over its time."""
 
 
 class InvalidSubmissionPod(ValueError):
@@ -26,6 +29,11 @@ class SubmissionPod:
     """They must be there in the namespace of each StormTopology."""
     deadline_seconds: int = DEADLINE_SECONDS
     """A Job that has not ended by then is ended: pulling a large image for the first time may take longer."""
+
+    @property
+    def main_class_seconds(self) -> float:
+        """A main class that has not ended by then is ended."""
+        return max(self.deadline_seconds - START_SECONDS, self.deadline_seconds / 2)
 
     def container_fields(self) -> dict[str, Any]:
         return {"resources": dict(self.resources)} if self.resources else {}

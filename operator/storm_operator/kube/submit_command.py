@@ -18,6 +18,7 @@ import yaml
 from storm_operator.adapters.errors import AdapterError, SubmissionError, SubmissionFailed
 from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.adapters.submission import (
+    DEFAULT_TIMEOUT_SECONDS,
     FluxSubmission,
     JarSubmission,
     StormClientHome,
@@ -71,12 +72,14 @@ def _log_and_reason(error: Exception) -> str:
 
 def carry_out(wanted: Mapping[str, Any], storm_home: Path, folder: Path) -> Submitted:
     """Submit what the request describes; `folder` is for temporary files. Raises the adapters' errors."""
+    seconds = wanted.get("timeoutSeconds", DEFAULT_TIMEOUT_SECONDS)
     home = StormClientHome(storm_home, _write_conf(wanted["nimbus"], wanted.get("otherNimbuses", ()), folder))
     jar = _jar(wanted["jar"], folder)
     if wanted.get("flux") is not None:
-        done = submit_flux(FluxSubmission(jar, wanted["flux"], wanted["conf"]), home)
+        done = submit_flux(FluxSubmission(jar, wanted["flux"], wanted["conf"]), home, seconds)
     else:
-        done = submit_jar(JarSubmission(jar, wanted["mainClass"], tuple(wanted["args"]), wanted["conf"]), home)
+        jar_and_class = JarSubmission(jar, wanted["mainClass"], tuple(wanted["args"]), wanted["conf"])
+        done = submit_jar(jar_and_class, home, seconds)
     if wanted["topology"] not in done.topology_names:
         is_flux = wanted.get("flux") is not None
         who = "the Flux definition" if is_flux else "the main class"

@@ -144,6 +144,17 @@ class TestJobSubmitter:
             (body,) = played.jobs.bodies.values()
             assert request_in(body).get("otherNimbuses", []) == list(others)
 
+    @pytest.mark.parametrize(("deadline_seconds", "seconds"), [(900, 870), (40, 20)])
+    def test_a_main_class_is_ended_before_kubernetes_ends_its_job_and_takes_the_log_away(
+        self, deadline_seconds: int, seconds: float
+    ) -> None:
+        played = Submission()
+        settings = replace(SETTINGS, pod=SubmissionPod(deadline_seconds=deadline_seconds))
+        replace(played.submitter, settings=settings).submit(played.spec, WANTED)
+        (body,) = played.jobs.bodies.values()
+        assert body["spec"]["activeDeadlineSeconds"] == deadline_seconds
+        assert request_in(body)["timeoutSeconds"] == seconds
+
     def test_is_called_off_once_all_its_pods_have_ended(self) -> None:
         played = Submission()
         played.submit()

@@ -41,12 +41,16 @@ class Storm:
 
     def __init__(self) -> None:
         self.given: list[JarSubmission | FluxSubmission] = []
+        self.timeouts_seconds: list[float] = []
         self.conf: Any = None
         self.names: tuple[str, ...] = ("words",)
         self.error: Exception | None = None
 
-    def submit(self, submission: JarSubmission | FluxSubmission, home: StormClientHome) -> Submitted:
+    def submit(
+        self, submission: JarSubmission | FluxSubmission, home: StormClientHome, timeout_seconds: float
+    ) -> Submitted:
         self.given.append(submission)
+        self.timeouts_seconds.append(timeout_seconds)
         self.conf = yaml.safe_load((home.conf_dir / "storm.yaml").read_text())
         if self.error is not None:
             raise self.error
@@ -145,6 +149,13 @@ class TestCarryOut:
     def test_flux_definition_is_submitted_as_one(self, storm: Storm, tmp_path: Path) -> None:
         carry_out({**REQUEST, "flux": "name: words"}, Path("/opt/storm"), tmp_path)
         assert storm.given == [FluxSubmission(Path("/opt/words.jar"), "name: words", {"topology.debug": True})]
+
+    @pytest.mark.parametrize("flux", [None, "name: words"])
+    def test_a_main_class_has_the_time_that_the_operator_gives_it(
+        self, flux: str | None, storm: Storm, tmp_path: Path
+    ) -> None:
+        carry_out({**REQUEST, "flux": flux, "timeoutSeconds": 870}, Path("/opt/storm"), tmp_path)
+        assert storm.timeouts_seconds == [870]
 
     def test_topology_of_another_name_is_told_with_what_to_change(self, storm: Storm, tmp_path: Path) -> None:
         storm.names = ("one", "two")

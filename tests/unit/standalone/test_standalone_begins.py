@@ -121,6 +121,10 @@ def test_address_without_a_port_is_refused_with_an_example(
         (["--local", "local", "--history-days", "30"], "--history-days is for what --history records"),
         (["--local", "local", "--history-gigabytes", "1"], "--history-gigabytes is for what --history records"),
         (["--local", "local", "--history-cluster", "c"], "--history-cluster is for --history and --profile"),
+        (
+            [*(word for pair in GOOD.items() for word in pair), "--submission-seconds", "600"],
+            "--submission-seconds is for what is submitted: give --storm-home too",
+        ),
         (["--local", "local", "--history-days", "inf"], "Invalid value for '--history-days'"),
         (["--local", "local", "--history-gigabytes", "inf"], "Invalid value for '--history-gigabytes'"),
     ],

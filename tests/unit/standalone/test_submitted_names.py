@@ -1,4 +1,4 @@
-"""A topology that was submitted under another name than its StormTopology has."""
+"""What a JVM on this machine is given to submit a topology, and one that it submitted under another name."""
 
 from __future__ import annotations
 
@@ -33,3 +33,19 @@ def test_what_to_change_is_told(
     with pytest.raises(AdapterError) as refused:
         submitter.submit(replace(TopologySpec("words", source)), "a")
     assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize("source", [JarSource("x.jar", "a.Words"), FluxSource("x.jar", definition="name: words")])
+def test_a_main_class_has_the_time_that_is_asked_for(
+    source: JarSource | FluxSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+
+    def submit(_submission: object, _home: StormClientHome, timeout_seconds: float) -> Submitted:
+        given.append(timeout_seconds)
+        return Submitted(("words",), "")
+
+    for way in ("submit_jar", "submit_flux"):
+        monkeypatch.setattr(jvm_submitter, way, submit)
+    JvmSubmitter(StormClientHome(tmp_path, tmp_path), 600.0).submit(TopologySpec("words", source), "a")
+    assert given == [600.0]

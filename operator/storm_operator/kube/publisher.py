@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from storm_operator.adapters.kube.errors import NoAnswer
 from storm_operator.adapters.kube.events import Events
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES, OwnKinds
 from storm_operator.control_loop import PassReport
@@ -22,6 +23,9 @@ from storm_operator.kube.status_news import has_figures, is_due, is_news, with_s
 
 WATCH_PATIENCE_SECONDS = 30.0
 """What was written is believed for so long; after that what the watch says counts, whoever wrote that."""
+
+SILENCE_SECONDS = 10.0
+"""So long no status is written after one that was not answered: each would take as long to fail, and there may be hundreds."""
 
 WARNING_STATES = frozenset({PlanState.FAILED, PlanState.ROLLED_BACK})
 
@@ -49,6 +53,8 @@ class Publisher:
     """By the resource's uid: when figures were written last, by `clock`."""
     unshown: dict[str, PlanRecord] = field(default_factory=dict)
     """By plan id: steps that could not be shown."""
+    silent_until: float = -math.inf
+    """By `clock`: see `SILENCE_SECONDS`."""
     clock: Callable[[], float] = time.monotonic
     concerns: Concerns = field(init=False)
 
@@ -100,7 +106,7 @@ class Publisher:
         return next((status for status in (written, found) if status.get("state") in FINAL_STATES), None)
 
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> bool:
-        """Write the status if it says anything new, and the resource is still there; whether that was refused."""
+        """Write the status if it says anything new, and the resource is still there; whether that failed."""
         present = self.registry.topology(managed.key)
         if present is None or present.uid != managed.uid:
             return False  # a status is written by name: another resource may have that by now
@@ -109,16 +115,22 @@ class Publisher:
         figures_age_seconds = self.clock() - self.figures_at.get(managed.uid, -math.inf)
         if not is_due(old, status, figures_age_seconds):
             return False
-        namespace, name = managed.key
-        concern = Concern("StatusRefused", f"{namespace}/{name}")
-        written = self.concerns.attempt(
-            concern, lambda: self.kinds.patch_status(TOPOLOGIES, namespace, name, status), self._teller(managed)
-        )
+        if self.clock() < self.silent_until:
+            return True
+        concern = Concern("StatusRefused", "/".join(managed.key))
+        written = self.concerns.attempt(concern, lambda: self._put_status(managed.key, status), self._teller(managed))
         if written:
             self.written[managed.uid] = self.clock(), {**old, **status}
             if has_figures(status):
                 self.figures_at[managed.uid] = self.clock()
         return not written
+
+    def _put_status(self, key: tuple[str, str], status: Body) -> None:
+        try:
+            self.kinds.patch_status(TOPOLOGIES, *key, status)
+        except NoAnswer:
+            self.silent_until = self.clock() + SILENCE_SECONDS
+            raise
 
     def tell(self, managed: Managed, reason: str, message: str, warning: bool = False) -> None:
         self.events.post(managed.body, reason, message, warning)

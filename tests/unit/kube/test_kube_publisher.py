@@ -24,7 +24,7 @@ from kube_builders import (
     registry_of,
     topology_body,
 )
-from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.errors import KubernetesError, NoAnswer
 from storm_operator.control_loop import PassReport
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason
@@ -32,7 +32,7 @@ from storm_operator.core.model import Topology
 from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube import publisher as publisher_module
 from storm_operator.kube.managed import Body, Managed
-from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for
+from storm_operator.kube.publisher import SILENCE_SECONDS, WATCH_PATIENCE_SECONDS, Publisher, decision_for
 from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import surplus
 from storm_operator.kube.shown_plans import ShownPlans
@@ -168,6 +168,18 @@ class TestStatus:
         assert [later - earlier for earlier, later in pairwise(tried)][:7] == [10, 20, 40, 80, 160, 300, 300]
         assert set(played.events.posted) == {("StatusRefused", "status: not valid", True)}
         assert played.said == ["StatusRefused: status: not valid"]
+
+    def test_that_hangs_is_not_waited_for_once_more_for_each_resource_but_soon_for_another(self) -> None:
+        played = Scene(topology_body("other"))
+        played.kinds.error = NoAnswer("the Kubernetes API does not answer")
+        tried = []
+        for _ in range(2):
+            tried += [played.publisher.write_status(managed(name), {"phase": "Running"}) for name in ("words", "other")]
+        assert (played.kinds.attempts, tried) == (1, [True] * 4)
+        played.now += SILENCE_SECONDS
+        played.kinds.error = None
+        played.publisher.write_status(managed("other"), {"phase": "Running"})
+        assert played.kinds.calls == [("status", "streams/other", {"phase": "Running"})]
 
     def test_that_could_not_be_written_is_said_and_tried_again(self) -> None:
         played = Scene()

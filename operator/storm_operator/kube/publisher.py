@@ -25,7 +25,7 @@ WATCH_PATIENCE_SECONDS = 30.0
 """What was written is believed for so long; after that what the watch says counts, whoever wrote that."""
 
 SILENCE_SECONDS = 10.0
-"""So long no status is written after one that was not answered: each would take as long to fail, and there may be hundreds."""
+"""So long no status is written after one that was not answered: there may be hundreds, and each would wait as long."""
 
 WARNING_STATES = frozenset({PlanState.FAILED, PlanState.ROLLED_BACK})
 

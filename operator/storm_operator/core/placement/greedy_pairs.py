@@ -5,6 +5,7 @@ Both phases are the same but for names: executors into workers, then workers ont
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from itertools import product
 
@@ -31,6 +32,8 @@ class Bins:
         self._limits = list(limits)
         self._room = list(room)
         self._counts = [0] * len(room)
+        self._by_fill = sorted(map(self._fill, range(len(room))))
+        """Least loaded first: most often one of the first takes what is asked for, of a thousand."""
         self._affinity = [[0.0] * len(room) for _ in item_loads]
         self._neighbours: list[dict[int, float]] = [{} for _ in item_loads]
         for (a, b), rate in rates.items():
@@ -45,9 +48,11 @@ class Bins:
         for where, sign in ((at, -1), (to, 1)):
             if where is None:
                 continue
+            self._by_fill.pop(bisect_left(self._by_fill, self._fill(where)))
             self._loads[where] += sign * self.item_loads[item]
             self._room[where] -= sign
             self._counts[where] += sign
+            insort(self._by_fill, self._fill(where))
             for neighbour, rate in self._neighbours[item].items():
                 self._affinity[neighbour][where] += sign * rate
         self.bin_of[item] = to
@@ -100,11 +105,9 @@ class Bins:
         mutual = self._neighbours[a].get(b, 0.0)
         best: tuple[float, int, int] | None = None
         for to_a, to_b in product(choices, choices):
-            if not self._fits_pair(a, to_a, b, to_b):
-                continue
             together = mutual if to_a == to_b else 0.0
             local = self._near(a, to_a, but=b) + self._near(b, to_b, but=a) + together
-            if best is None or local > best[0]:
+            if (best is None or local > best[0]) and self._fits_pair(a, to_a, b, to_b):
                 best = (local, to_a, to_b)
         if best is not None:
             self.put(a, best[1])
@@ -129,8 +132,7 @@ class Bins:
         return True
 
     def _least_loaded(self, items: Sequence[int]) -> int | None:
-        fitting = [at for at in range(len(self._loads)) if self._fits(at, items)]
-        return min(fitting, key=self._fill, default=None)
+        return next((at for _, _, at in self._by_fill if self._fits(at, items)), None)
 
     def _fill(self, at: int) -> tuple[float, int, int]:
         """To find the least loaded bin; of equally loaded ones that with fewest items, then the first."""

@@ -102,21 +102,25 @@ def _topologies(view: Document) -> Table:
 
 
 def _last_decisions(view: Document) -> list[Text]:
-    """A line for each topology: sentences, which a column of a narrow terminal would make unreadable.
+    """A line for each topology: sentences, which a column of a narrow terminal would make unreadable. A decision about
+    several says its sentence once.
 
     Where no topology is known, what was decided about everything; and what of those that the last pass did not know.
     """
     known, decisions = {one["id"] for one in view["topologies"]}, view["decisions"]
     new = {one: None for decision in decisions for one in decision["topologies"] if one not in known}
     if not known and not new:
-        return [Text.assemble(("everything", "bold"), ": ", _decision("", decisions))]
-    return [
-        *(
-            Text.assemble((one["name"], "bold"), f" ({_state(one)}): ", _decision(one["id"], decisions))
-            for one in view["topologies"]
-        ),
-        *(Text.assemble((name_of_topology(one), "bold"), " (new): ", _decision(one, decisions)) for one in new),
+        return [Text.assemble(("everything", "bold"), ": ", _decision(_decision_about("", decisions), None))]
+    rows = [
+        *((one["id"], one["name"], _state(one)) for one in view["topologies"]),
+        *((one, name_of_topology(one), "new") for one in new),
     ]
+    lines, told = [], dict[int, str]()
+    for topology_id, name, state in rows:
+        found = _decision_about(topology_id, decisions)
+        lines.append(Text.assemble((name, "bold"), f" ({state}): ", _decision(found, told.get(id(found)))))
+        told.setdefault(id(found), name)
+    return lines
 
 
 def _state(topology: Document) -> str:
@@ -129,18 +133,23 @@ def _state(topology: Document) -> str:
     return "managed, limits asked for but not held" if is_unheld else "managed"
 
 
-def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:
+def _decision_about(topology_id: str, decisions: Sequence[Document]) -> Document | None:
     """That nothing is managed is none about a topology that is there: it is told what any other is that is not."""
     own = [one for one in decisions if topology_id in one["topologies"]]
     skipped = HoldReason.NOTHING_TO_MANAGE if topology_id else None
     of_all = (one for one in decisions if not one["topologies"] and one["reason"] != skipped)
-    found = next(iter(own), next(of_all, None))
+    return next(iter(own), next(of_all, None))
+
+
+def _decision(found: Document | None, told_with: str | None) -> Text:
+    """`told_with`: the topology whose line has the sentence."""
     if found is None:
         return Text("none", style="dim")
+    sentence = f": {found['message']}" if told_with is None else f", with {told_with}"
     if found["kind"] == "plan":
-        return Text.assemble((f"plan {found['plan_id']}", "green"), f": {found['message']}")
+        return Text.assemble((f"plan {found['plan_id']}", "green"), sentence)
     style = "red" if found["reason"] in BAD else "green" if found["reason"] == "NoChange" else "yellow"
-    return Text.assemble((f"hold, {found['reason']}", style), f": {found['message']}")
+    return Text.assemble((f"hold, {found['reason']}", style), sentence)
 
 
 def _traffic(view: Document) -> Text:

@@ -312,6 +312,24 @@ def test_what_a_plan_brings_is_told_once_by_the_decision_and_else_by_the_plan() 
     assert f"Plan {plan['id']}: Settling; {plan['reason']} Placement" in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason", "plan_id", "told"),
+    [("plan", "", "p-1", "plan p-1"), ("hold", "GainTooSmall", None, "hold, GainTooSmall")],
+)
+def test_a_decision_about_several_topologies_is_told_once(
+    kind: str, reason: str, plan_id: str | None, told: str
+) -> None:
+    view = json.loads(to_bytes(page_scene(passes=1).watcher.seen.view))
+    (words,) = view["topologies"]
+    other = {**words, "id": "orders-1-1", "name": "orders"}
+    both = [words["id"], other["id"]]
+    decision = {"topologies": both, "kind": kind, "reason": reason, "plan_id": plan_id, "message": "all that it does"}
+    view |= {"topologies": [words, other], "decisions": [decision]}
+    lines = shown(view).splitlines()
+    assert f"words (managed, limits held): {told}: all that it does" in lines
+    assert f"orders (managed, limits held): {told}, with words" in lines
+
+
 def test_while_a_plan_is_applied_the_hold_of_the_pass_before_is_not_told() -> None:
     page = page_scene(passes=0)
     observed = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, mode=Mode.OBSERVE))}

@@ -259,8 +259,15 @@ def test_infeasible_says_so_where_it_is_a_slot_that_is_missing(capacity: float |
     proposal = place([WORDS], supervisors(1, capacity, slots=1), {}, same_demand([WORDS], 100))
     assert proposal == Infeasible(
         "topology words: executor 1-1 (spout) needs 100 millicores on a supervisor with a slot for it; "
-        "none has a slot left"
+        "none has a slot left; with separation Never its stateful and stateless executors would share one"
     )
+
+
+def test_infeasible_says_nothing_of_separation_where_there_is_nothing_to_separate() -> None:
+    lines = [chain_topology(name, ("spout", 1), ("bolt", 1)) for name in ("a", "b")]
+    proposal = place(lines, supervisors(1, slots=1), {}, same_demand(lines, 100))
+    assert isinstance(proposal, Infeasible)
+    assert proposal.reason.endswith("; none has a slot left")
 
 
 def test_infeasible_does_not_count_what_is_left_where_no_slot_is() -> None:

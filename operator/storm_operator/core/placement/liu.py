@@ -190,8 +190,12 @@ def _no_room(workers: Workers, topology: Topology, executor: Executor) -> Infeas
     roomiest = max(with_slot, key=workers.remaining, default=None)
     if roomiest is not None:
         most = f"the most left on one is {workers.remaining(roomiest):.0f} ({roomiest})"
+    elif not workers.supervisors:
+        most = "there is no supervisor"
     else:
-        most = "none has a slot left" if workers.supervisors else "there is no supervisor"
+        most = "none has a slot left"
+        if len({workers.kind_of(one) for one in topology.executors}) > 1:
+            most = f"{most}; with separation Never its stateful and stateless executors would share one"
     return Infeasible(
         f"topology {topology.name}: executor {executor.label} ({executor.component}) needs "
         f"{workers.need(executor):.0f} millicores on a supervisor with a slot for it; {most}"

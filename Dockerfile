@@ -132,10 +132,11 @@ ENTRYPOINT ["storm-operator"]
 CMD ["run"]
 
 
+# Storm's supervisor ends workers by the program `kill`, and looks for them by `ps`: both are of procps. Without, it halts.
 FROM runtime AS java
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
     && apt-get clean && rm -rf /var/lib/apt/lists/*
 
 

@@ -30,6 +30,7 @@ from kube_cluster.images import build_project_images
 from storm_on_node import CLIENT, NAMESPACE, StormOnNode, word_count
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.local.jvm import log_writer_options
+from storm_operator.local.storm_config import FEW_CORES
 
 BY_HAND, PARSED_ANEW, APPLY = "by hand", "by hand, parsed anew", "kubectl apply"
 NAMES = {BY_HAND: "hand", PARSED_ANEW: "anew", APPLY: "apply"}
@@ -60,7 +61,7 @@ def main(turns: int = 8) -> None:
         for archive in archives.values():
             kube.load_image(archive)
         storm = StormOnNode(kube)
-        storm.install(SUPERVISORS)
+        storm.install(SUPERVISORS, waits=FEW_CORES)
         storm.apply(_resident())
         eventually(lambda: storm.status("resident").get("phase") == "Pending", "the operator's loop runs")
         with storm.client(), storm.nimbus() as nimbus:

@@ -21,6 +21,7 @@ from kube_cluster import KubeCluster
 from kube_cluster.images import build_image
 from storm_on_node import NAMESPACE, StormOnNode, word_count
 from storm_operator.demo.settled import has_settled
+from storm_operator.local.storm_config import FEW_CORES
 
 IMAGES = {"operator": "localhost/storm-operator:dev", "storm": "localhost/storm:dev"}
 MACHINES = 4
@@ -59,7 +60,7 @@ def main(output: Path = Path("build/demo-k8s"), minutes: float = 6.0) -> None:
                 kube.load_image(archive)
             say("helm install storm, helm install storm-operator")
             storm = StormOnNode(kube)
-            storm.install(MACHINES)
+            storm.install(MACHINES, waits=FEW_CORES)
             report = _play(storm, measured_seconds, console, say)
             storm.uninstall()
     output.mkdir(parents=True, exist_ok=True)

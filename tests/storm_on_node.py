@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from eventually import eventually
@@ -32,8 +33,14 @@ class StormOnNode:
 
     kube: KubeCluster
 
-    def install(self, supervisors: int = 3, **storm_values: str) -> None:
-        """Both charts, with the images that were loaded into the node."""
+    def install(
+        self,
+        supervisors: int = 3,
+        storm_values: Mapping[str, str] = MappingProxyType({}),
+        waits: Mapping[str, Any] = MappingProxyType({**FEW_CORES, **SELDOM_AWAKE}),
+    ) -> None:
+        """Both charts, with the images that were loaded into the node. `waits`: how executors do that, of Storm's conf;
+        usually as those whose latency nobody looks at."""
         root = repository_root()
         assert root is not None
         own = {"image.pullPolicy": "Never", "supervisor.replicas": str(supervisors)}
@@ -45,8 +52,8 @@ class StormOnNode:
             "supervisor.scaling.enabled": "true",
             "supervisor.scaling.maxReplicas": str(supervisors),
         }
-        waits = in_storm_yaml({**FEW_CORES, **SELDOM_AWAKE})
-        self._helm_install(STORM, root / "charts" / "storm", NAMESPACE, {**own, **small, **waits, **storm_values})
+        values = {**own, **small, **in_storm_yaml(waits), **storm_values}
+        self._helm_install(STORM, root / "charts" / "storm", NAMESPACE, values)
         operator = {
             "image.pullPolicy": "Never",
             "submission.image.pullPolicy": "Never",

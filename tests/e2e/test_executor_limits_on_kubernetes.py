@@ -31,7 +31,7 @@ def storm(node_with_images: KubeCluster) -> Iterator[StormOnNode]:
     installed = StormOnNode(node_with_images)
     try:
         values = {"agent.enforceExecutors": "true", "supervisor.resources.limits.cpu": f"{POD_MILLICORES}m"}
-        installed.install(MACHINES, **values)
+        installed.install(MACHINES, values)
         yield installed
     finally:
         with contextlib.suppress(KubeClusterError):

@@ -80,6 +80,14 @@ def test_plan_brings_the_topology_together_and_the_status_tells_it(storm: StormO
     assert "words" in storm.kube.kubectl("get", "stormtopologies", "-n", NAMESPACE)
 
 
+def test_supervisors_outlive_the_workers_that_the_plan_made_them_end(storm: StormOnNode, words: str) -> None:
+    """One that cannot end a worker halts, and is started anew in its container, which counts as no restart."""
+    assert storm.rebalances("Verified")[0]["status"]["restartedWorkers"] > 0
+    for pod in storm.supervisors():
+        said = storm.kube.kubectl("logs", pod["metadata"]["name"], "-n", NAMESPACE, "-c", "supervisor")
+        assert "starting it again" not in said, said
+
+
 def test_workers_have_not_parsed_the_classes_that_the_image_has_parsed(storm: StormOnNode, words: str) -> None:
     look = ("--", "sh", "-c", "cat /proc/[0-9]*/maps 2>/dev/null || true")  # some process has always just ended
     mapped = "".join(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from storm_operator.core.decision import Plan, PlanCause
 from storm_operator.core.plan_record import Outcome, PlanRecord
-from storm_operator.core.wording import figure
+from storm_operator.core.wording import figure, figure_beside
 
 LATENCY_NOISE_MS = 2.0
 """Differences of median latency below this are noise of scheduling and sampling, never a reason to roll back."""
@@ -85,7 +85,7 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
     ]
     if complaints:
         return Verdict(True, "; ".join(complaints))
-    return Verdict(False, _praise(record, measured))
+    return Verdict(False, _praise(record, measured, _why_latency_passes(record, measured, margin_percent)))
 
 
 def _traffic_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
@@ -111,9 +111,30 @@ def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
     if growth > margin:
         return None  # more load explains more latency; nothing can be said about the plan
     expected = before + _predicted_rise_ms(record.plan)
-    if after <= expected * margin + LATENCY_NOISE_MS:
+    if after <= _most_latency_ms(record.plan, before, margin):
         return None
     return f"median complete latency {figure(after)} ms, at most {figure(expected)} ms expected"
+
+
+def _why_latency_passes(record: PlanRecord, measured: Outcome, margin_percent: float) -> str:
+    """Said of a median that is worse than before by more than the margin, and no complaint; empty of any other."""
+    before, after = record.before.complete_latency_p50_ms, measured.complete_latency_p50_ms
+    growth = _load_growth(record.before, measured)
+    margin = 1.0 + margin_percent / 100.0
+    if before is None or after is None or growth is None or after <= before * margin:
+        return ""
+    if growth > margin:
+        return "; with more load that latency is not held against it"
+    most = figure_beside(_most_latency_ms(record.plan, before, margin), after)
+    rise = _predicted_rise_ms(record.plan)
+    foreseen = f"{figure(rise)} ms more were predicted, and " if rise else ""
+    beyond = f"{figure(margin_percent)}% and {figure(LATENCY_NOISE_MS)} ms beyond"
+    return f"; up to {most} ms of that latency are let pass: {foreseen}{beyond}"
+
+
+def _most_latency_ms(plan: Plan, before_ms: float, margin: float) -> float:
+    """Up to which a median is no reason to roll back."""
+    return (before_ms + _predicted_rise_ms(plan)) * margin + LATENCY_NOISE_MS
 
 
 def _predicted_rise_ms(plan: Plan) -> float:

@@ -83,6 +83,35 @@ def test_the_median_may_rise_by_what_was_predicted_of_the_mean_and_not_to_the_me
     assert judge(told, Outcome(100.0, 300.0, 200.0, p50, 900.0), MARGIN_PERCENT).worse is worse
 
 
+@pytest.mark.parametrize(
+    ("predicted_ms", "acked", "why"),
+    [
+        (
+            9.5,
+            300.0,
+            "; up to 18.3 ms of that latency are let pass: 1.5 ms more were predicted, and 25% and 2 ms beyond",
+        ),
+        (9.5, 600.0, "; with more load that latency is not held against it; acked tuples changed by +100% meanwhile"),
+    ],
+)
+def test_why_a_median_that_is_worse_by_more_than_the_margin_was_let_pass_is_told(
+    predicted_ms: float, acked: float, why: str
+) -> None:
+    told = record(Outcome(800.0, 300.0, 15.4, 11.5, 20.0), predicted_ms=predicted_ms)
+    verdict = judge(told, Outcome(100.0, acked, 16.5, 18.2, 30.0), MARGIN_PERCENT)
+    assert not verdict.worse
+    assert f"; median complete latency 11.5 -> 18.2 ms{why}" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("p50", "why"), [(1.25, ""), (3.0, "; up to 3.3 ms of that latency are let pass: 25% and 2 ms")]
+)
+def test_of_a_median_within_the_margin_no_more_is_said_and_noise_is_no_rise(p50: float, why: str) -> None:
+    quick = record(replace(BEFORE, complete_latency_p50_ms=1.0))
+    message = judge(quick, measured(p50=p50), MARGIN_PERCENT).message
+    assert message.partition(" ms")[2] == (f"{why} beyond" if why else "")
+
+
 def test_plan_that_relieves_an_overload_is_not_taken_back_for_the_backlog_that_it_works_off() -> None:
     before = Outcome(0.0, 300.0, 1.0, 1.0, 2.0)
     backlog = measured(traffic=1735.0, p50=12_000.0)

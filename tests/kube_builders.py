@@ -136,12 +136,14 @@ class FakeKinds(OwnKinds):
 
 
 class FakeEvents(Events):
-    """Remembers (reason, message, warning)."""
+    """Remembers (reason, message, warning), and the names of the objects that each was about."""
 
     def __init__(self) -> None:
+        self.about: list[str] = []
         self.posted: list[tuple[str, str, bool]] = []
 
     def post(self, about: Mapping[str, Any], reason: str, message: str, warning: bool = False) -> None:
+        self.about.append(about["metadata"]["name"])
         self.posted.append((reason, message, warning))
 
 

@@ -12,7 +12,7 @@ from storm_operator.adapters.kube.errors import NoAnswer
 from storm_operator.adapters.kube.events import Events
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES, OwnKinds
 from storm_operator.control_loop import PassReport
-from storm_operator.core.decision import Hold
+from storm_operator.core.decision import Hold, Plan
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Body, Managed, Registry, key_of
@@ -153,7 +153,7 @@ class Publisher:
 
     def _show(self, record: PlanRecord) -> None:
         """What could not be shown is shown later; the plan itself goes on."""
-        owner = next((o for o in map(self.owner_of, record.plan.topology_ids) if o is not None), None)
+        owner = next(iter(self._owners(record.plan)), None)
         concern = Concern("PlanNotShown", record.plan.id)
         tell = self._teller(owner) if owner is not None else None
         if self.concerns.attempt(concern, lambda: self._write_rebalance(record), tell, record.state.value):
@@ -163,7 +163,8 @@ class Publisher:
 
     def _write_rebalance(self, record: PlanRecord) -> None:
         plan = record.plan
-        owner = next((o for o in map(self.owner_of, plan.topology_ids) if o is not None), None)
+        owners = self._owners(plan)
+        owner = next(iter(owners), None)
         known = self.shown.place_of(plan)
         if known is None and owner is not None and not _came_to_nothing(record):
             body = with_short_messages(rebalance_body(record, owner, self.hosts()))
@@ -171,9 +172,13 @@ class Publisher:
             known = owner.key[0], {}
         if known is not None:
             self._write_step(record, known)
-        if owner is not None:
-            words = f"plan {plan.id}: {record.message or plan.reason}"
-            self.events.post(owner.body, f"Plan{shown_state(record)}", words, record.state in WARNING_STATES)
+        words = f"plan {plan.id}: {record.message or plan.reason}"
+        for each in owners:
+            self.tell(each, f"Plan{shown_state(record)}", words, record.state in WARNING_STATES)
+
+    def _owners(self, plan: Plan) -> list[Managed]:
+        """The resources of its topologies; the plan's own resource is the first one's."""
+        return [owner for owner in map(self.owner_of, plan.topology_ids) if owner is not None]
 
     def _write_step(self, record: PlanRecord, place: Place) -> None:
         namespace, before = place

@@ -352,6 +352,14 @@ class TestRecord:
         played.publisher.on_record(plan_record(state, message="as it went"))
         assert played.events.posted == [(f"Plan{state.value}", f"plan {plan().id}: as it went", warning)]
 
+    def test_is_an_event_of_each_of_its_topologies(self) -> None:
+        played = Scene()
+        played.owners["other-1-1"] = managed("other")
+        of = plan(topology_ids=("nobodys-1-1", "other-1-1", TOPOLOGY_ID))
+        played.publisher.on_record(plan_record(PlanState.APPLYING, of=of))
+        assert played.events.about == ["other", "words"]
+        assert set(played.events.posted) == {("PlanApplying", f"plan {of.id}: closer", False)}
+
 
 class TestHistory:
     def test_oldest_finished_plans_go(self) -> None:

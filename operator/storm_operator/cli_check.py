@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from storm_operator.adapters.resource_metadata import idle_pause
+from storm_operator.adapters.resource_metadata import idle_metadata
 from storm_operator.adapters.resources import (
     API_VERSION,
     KIND,
@@ -100,7 +100,7 @@ def _is_ours(document: object) -> bool:
 def _check_document(path: Path, document: object) -> list[Checked]:
     """All that is wrong with it, as far as it can be told at once, or that nothing is."""
     try:
-        spec = parse_topology(document, path.parent, (idle_pause,))
+        spec = parse_topology(document, path.parent, (idle_metadata,))
     except InvalidResource as error:
         return [Checked(path, words) for words in (str(error), *error.others)]
     topology = (told_nimbus(spec, cast("Mapping[str, Any]", document)), spec.name)  # else there would be no spec of it

@@ -6,13 +6,34 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from storm_operator.adapters.resource_schema import Mistake
+from storm_operator.adapters.resource_schema import Mistake, topology_schema
 from storm_operator.core.short_repr import short_repr
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION
 
 PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 OBJECT_NAME = re.compile(rf"{PART}(\.{PART})*")
 LONGEST_NAME = 253
+OWN_PREFIX = "storm-operator.dev/"
+"""Of annotations; those of the libraries that the operator is made with have longer ones."""
+
+OBJECT_META = (
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+"""The fields of any Kubernetes object's metadata, as `kubectl get -o yaml` writes them."""
 
 
 def metadata_mistakes(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Mistake]:
@@ -25,19 +46,40 @@ def metadata_mistakes(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> l
 
 
 def is_paused(metadata: Mapping[str, Any]) -> bool:
-    """Any value but `true` pauses nothing (see `idle_pause`)."""
+    """Any value but `true` pauses nothing (see `idle_metadata`)."""
     return (metadata.get("annotations") or {}).get(PAUSED_ANNOTATION) == "true"
 
 
-def idle_pause(document: Mapping[str, Any]) -> list[str]:
-    """Said where the annotation may have been meant to pause, and does not.
+def idle_metadata(document: Mapping[str, Any]) -> list[str]:
+    """Of what may have been meant to do something, and does not: another value to pause, unknown names.
 
     Of files alone: a resource on Kubernetes that is invalid would be left for that, and deleted without a kill.
     """
     metadata = document.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    value = annotations.get(PAUSED_ANNOTATION) if isinstance(annotations, dict) else None
+    if not isinstance(metadata, dict):
+        return []
+    annotations = metadata.get("annotations")
+    own = annotations if isinstance(annotations, dict) else {}
+    return [*_idle_pause(own.get(PAUSED_ANNOTATION)), *_unknown_annotations(own), *_unknown_fields(metadata)]
+
+
+def _idle_pause(value: object) -> list[str]:
     return [_wrong_pause(value)] if isinstance(value, str) and value not in ("true", "", "false") else []
+
+
+def _unknown_annotations(annotations: Mapping[Any, Any]) -> list[str]:
+    """Of those with our prefix."""
+    ours = sorted(name for name in map(str, annotations) if name.startswith(OWN_PREFIX) and name != PAUSED_ANNOTATION)
+    return [f"metadata.annotations: unknown annotation {name}; known is {PAUSED_ANNOTATION}" for name in ours]
+
+
+def _unknown_fields(metadata: Mapping[Any, Any]) -> list[str]:
+    unknown = sorted({*map(str, metadata)} - {*OBJECT_META})
+    if not unknown:
+        return []
+    of_spec = topology_schema()["properties"]["spec"]["properties"]
+    named = ", ".join(f"{name}, which is one of spec" if name in of_spec else name for name in unknown)
+    return [f"metadata: unknown field {named}; known are {', '.join(OBJECT_META)}"]
 
 
 def _wrong_name(name: object, spec: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import yaml
 
 from storm_operator.adapters.kubernetes_only import kubernetes_only
 from storm_operator.adapters.os_text import is_os_text
-from storm_operator.adapters.resource_metadata import idle_pause, is_paused, metadata_mistakes
+from storm_operator.adapters.resource_metadata import idle_metadata, is_paused, metadata_mistakes
 from storm_operator.adapters.resource_rules import rule_mistakes
 from storm_operator.adapters.resource_schema import (
     TOO_DEEP,
@@ -91,7 +91,7 @@ def read_topology_file(path: Path) -> TopologySpec:
     document: Any = None
     try:
         document = _parsed(path, yaml_document)
-        return parse_topology(document, path.parent, (kubernetes_only, idle_pause))
+        return parse_topology(document, path.parent, (kubernetes_only, idle_metadata))
     except InvalidResource as error:
         raise type(error)(f"{path.name}: {error.in_one_sentence}", topology=_topology_named_in(document)) from error
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from storm_operator.adapters.resources import InvalidResource, parse_topology, read_topology_file
 from storm_operator.cli import app
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -31,6 +33,52 @@ def test_what_is_paused_is_said_to_be(tmp_path: Path) -> None:
     done = checked(tmp_path)
     words = "payments is right; it is paused by the annotation storm-operator.dev/paused, and left as it is"
     assert (done.exit_code, done.output) == (0, f"{tmp_path / 'a.yaml'}: {words}\n")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        (
+            "annotations: {storm-operator.dev/pause: 'true', team: a}",
+            "metadata.annotations: unknown annotation storm-operator.dev/pause; known is storm-operator.dev/paused",
+        ),
+        ("priority: 5", "metadata: unknown field priority, which is one of spec; known are annotations, creationTime"),
+        ("anotations: {}, 7: 1", "metadata: unknown field 7, anotations; known are annotations, creationTimestamp, "),
+    ],
+)
+def test_what_of_the_metadata_would_do_nothing_is_told(metadata: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(BARE.replace("payments}", f"payments, {metadata}}}"), encoding="utf-8")
+    done = checked(file)
+    (line,) = done.output.splitlines()
+    assert done.exit_code == 2
+    assert line.startswith(f"{file}: {words}")
+    with pytest.raises(InvalidResource, match=re.escape(words)):
+        read_topology_file(file)
+    assert parse_topology(yaml.safe_load(file.read_text(encoding="utf-8"))).name == "payments", "as of a cluster"
+
+
+def test_what_kubernetes_and_others_write_into_the_metadata_is_right(tmp_path: Path) -> None:
+    """As `kubectl get -o yaml` has it."""
+    metadata = {
+        "name": "payments",
+        "generateName": "pay",
+        "namespace": "streams",
+        "labels": {"storm-operator.dev/team": "a"},
+        "annotations": {"kopf.storm-operator.dev/last-handled-configuration": "{}", "argocd.argoproj.io/x": ""},
+        "uid": "2b6f",
+        "resourceVersion": "7",
+        "generation": 2,
+        "creationTimestamp": "2027-01-15T08:00:00Z",
+        "deletionTimestamp": "2027-01-15T08:00:00Z",
+        "deletionGracePeriodSeconds": 0,
+        "finalizers": ["storm-operator.dev/finalizer"],
+        "ownerReferences": [],
+        "managedFields": [{"manager": "kubectl"}],
+        "selfLink": "",
+    }
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({**yaml.safe_load(BARE), "metadata": metadata}), encoding="utf-8")
+    assert checked(tmp_path).output == f"{tmp_path / 'a.yaml'}: payments is right\n"
 
 
 def test_what_is_wrong_is_named_and_the_others_are_checked_all_the_same(tmp_path: Path) -> None:

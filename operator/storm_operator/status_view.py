@@ -144,7 +144,7 @@ def _decision_about(topology_id: str, decisions: Sequence[Document]) -> Document
 def _decision(found: Document | None, told_with: str | None) -> Text:
     """`told_with`: the topology whose line has the sentence."""
     if found is None:
-        return Text("none", style="dim")
+        return Text("nothing is decided about it", style="dim")
     sentence = f": {found['message']}" if told_with is None else f", with {told_with}"
     if found["kind"] == "plan":
         return Text.assemble((f"plan {found['plan_id']}", "green"), sentence)

@@ -153,7 +153,7 @@ class TopologyFolder:
 
     def _paused(self) -> list[Refusal]:
         files = ((path, self.specs_by_file[path]) for path in sorted(self.file_of.values()))
-        return [Refusal(f"{path.name}: {PAUSED}", spec.name) for path, spec in files if spec.is_paused]
+        return [Refusal(f"{path.name}: {PAUSED}", spec.name, is_pause=True) for path, spec in files if spec.is_paused]
 
     def _still_written(self, files: Iterable[Path]) -> set[Path]:
         """Those that change while they are looked at."""

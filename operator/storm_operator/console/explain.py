@@ -76,7 +76,7 @@ def explain_topology(
         Part("Forecast", _forecast(own_loads)),
         Part("Proposed", _proposed(decision)),
         Part("Rule that decided", _rule(decision, own_plans)),
-        Part("What would change it", _change(decision)),
+        Part("What would change it", _change(found.id, decision, refused)),
         Part("What is not carried out", _refused(found.id, decision, refused)),
         Part("Number of executors", _number_of_executors(found, held)),
         Part("Last plan", last_plan(own_plans, decision.plan_id if decision is not None else None)),
@@ -263,8 +263,11 @@ def _rule(decision: DecisionView | None, plans: Sequence[PlanView]) -> tuple[str
     return (HOLD_RULES[HoldReason(decision.reason)].rule,)
 
 
-def _change(decision: DecisionView | None) -> tuple[str, ...]:
+def _change(topology_id: str, decision: DecisionView | None, refused: Sequence[Refusal]) -> tuple[str, ...]:
     if decision is None:
+        known = _why_nobody_manages(topology_id, refused)
+        if known is not None and known.is_pause:
+            return (HOLD_RULES[HoldReason.PAUSED].change,)
         return (
             "A StormTopology with spec.adopt for it; where there is one, spec.suspend false and no annotation"
             " storm-operator.dev/paused.",

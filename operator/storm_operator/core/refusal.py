@@ -9,10 +9,14 @@ from storm_operator.core.model import name_of_topology
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why, in a sentence, and the name of the topology; empty where nobody can read which one it describes."""
+    """Why, in a sentence, and the name of the topology; empty where nobody can read which one it describes.
+
+    `is_pause` tells one that its owner paused by annotation.
+    """
 
     sentence: str
     topology: str = ""
+    is_pause: bool = False
 
     def concerns(self, topology: str) -> bool:
         """Whether it may be of that topology (a name, or an id of Storm's)."""

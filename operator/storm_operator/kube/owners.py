@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.core.model import name_of_topology
@@ -45,7 +45,7 @@ class Owners:
                 self._refuse_late(one, words)
                 refused.append(_refusal(one, words))
         paused = (one for one in self.by_name.values() if one.is_paused and not one.is_being_deleted)
-        self.refused = (*refused, *(_refusal(one, PAUSED) for one in paused))
+        self.refused = (*refused, *(replace(_refusal(one, PAUSED), is_pause=True) for one in paused))
 
     def specs(self) -> dict[str, TopologySpec]:
         """By name, of those that are managed: neither paused nor about to go."""

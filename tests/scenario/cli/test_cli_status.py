@@ -118,7 +118,7 @@ def test_the_plan_of_a_topology_that_the_last_pass_did_not_know_is_told(own: Ope
 
 def test_of_a_topology_that_nobody_manages_any_more_no_decision_is_told(own: Operator) -> None:
     own.page.played.run({})
-    assert "words (not managed): none" in own.run("status")
+    assert "words (not managed): nothing is decided about it" in own.run("status")
 
 
 def test_where_agents_only_observe_no_limit_is_said_to_be_held(own: Operator) -> None:

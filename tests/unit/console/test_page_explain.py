@@ -251,6 +251,15 @@ def test_the_last_one_that_is_no_longer_managed_is_told_what_any_other_is_that_i
     assert parts["What would change it"][0].startswith("A StormTopology with spec.adopt for it")
 
 
+def test_what_would_change_a_pause_is_the_end_of_it() -> None:
+    seen = page_scene(passes=1).watcher.seen
+    paused = Refusal("words.yaml: paused by annotation: left as it is", "words", is_pause=True)
+    found = explain_topology("words", replace(seen.view, decisions=()), seen.loads, (), {}, (paused,))
+    assert found is not None
+    (change,) = [part for part in found.parts if part.title == "What would change it"]
+    assert change.sentences == ("The annotation's removal: storm-operator.dev/paused.",)
+
+
 @pytest.mark.parametrize(
     ("named", "is_managed", "is_told"),
     [("words", True, True), ("words", False, True), ("", False, True), ("", True, False), ("others", False, False)],

@@ -157,4 +157,4 @@ def test_one_that_is_paused_is_told_as_such_until_it_is_deleted() -> None:
     cluster = ManagedCluster(NIMBUS, registry, Mock(), RunnerSettings(JobSettings("storm"), 9464), Mock(), set())
     cluster.owners.look()
     words = "StormTopology streams/words: paused by annotation: left as it is"
-    assert cluster.not_as_described() == (Refusal(words, "words"),)
+    assert cluster.not_as_described() == (Refusal(words, "words", is_pause=True),)

@@ -245,7 +245,7 @@ def test_topology_that_its_file_pauses_is_left_as_it_is_until_it_no_longer_does(
     assert said.count(told) == 1
     ignored, left = folder.refusals()
     assert "words.yml is ignored" in ignored.sentence
-    assert left == Refusal("words.yaml: paused by annotation: left as it is", "words")
+    assert left == Refusal("words.yaml: paused by annotation: left as it is", "words", is_pause=True)
     (tmp_path / "words.yml").unlink()
     write(tmp_path / "words.yaml", good, at=2)
     assert set(folder.read()) == {"words"}

@@ -63,7 +63,7 @@ def status(url: Url = DEFAULT_URL, cluster: Cluster = None, output: Form = Outpu
         else:
             console = table_console()
             for one in found:
-                console.print(status_view(one["name"], one["view"], one["plans"], one["pass_age_seconds"]))
+                console.print(status_view(**one, url=without_userinfo(url)))
     if troubles:
         _fail("status", "; ".join(troubles))
 
@@ -100,9 +100,10 @@ def _all_statuses(url: str, clusters: list[str]) -> tuple[list[dict[str, Any]], 
 def _status_of(url: str, cluster: str) -> dict[str, Any]:
     query = {"cluster": cluster}
     view, plans = _get(url, "view", query), _get(url, "plans", query)["plans"]
-    listed = (one for one in _get(url, "clusters", {})["clusters"] if one["name"] == cluster)
-    age = next((one.get("pass_age_seconds") for one in listed), None)  # last, so that a pass meanwhile is no old one
-    return {"name": cluster, "view": view, "plans": plans, "pass_age_seconds": age}
+    known = _get(url, "clusters", {})  # last, so that a pass meanwhile is no old one
+    age = next((one.get("pass_age_seconds") for one in known["clusters"] if one["name"] == cluster), None)
+    approval = known.get("approval", "")
+    return {"name": cluster, "view": view, "plans": plans, "pass_age_seconds": age, "approval": approval}
 
 
 def _explanation(url: str, clusters: list[str], topology: str) -> Document:

@@ -29,13 +29,20 @@ BAD = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "TooLittleCapa
 
 
 def status_view(
-    cluster: str, view: Document, plans: Sequence[Document], pass_age_seconds: float | None = None
+    name: str,
+    view: Document,
+    plans: Sequence[Document],
+    pass_age_seconds: float | None = None,
+    *,
+    approval: str = "",
+    url: str = "",
 ) -> RenderableType:
     """One cluster: its topologies, the plans that matter, and where everything runs.
 
-    `pass_age_seconds` is how long ago the last pass was, None where nobody knows.
+    `pass_age_seconds` is how long ago the last pass was, None where nobody knows. `approval` says how plans are
+    approved on the page at `url`, as the API has it (see `Clusters`); empty where nobody knows.
     """
-    parts: list[RenderableType] = [Rule(f"{cluster}, {_time(view['at_seconds'])}", align="left", style="dim")]
+    parts: list[RenderableType] = [Rule(f"{name}, {_time(view['at_seconds'])}", align="left", style="dim")]
     parts += [
         Text(f"note: {note}", style="yellow")
         for note in (
@@ -46,7 +53,7 @@ def status_view(
         )
     ]
     parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view)]
-    parts += [*_plans(plans, view["decisions"]), Text(), _placement(view)]
+    parts += [*_plans(plans, view["decisions"], approval, url), Text(), _placement(view)]
     return Group(*parts)
 
 
@@ -164,7 +171,7 @@ def _traffic(view: Document) -> Text:
     return Text(f"\nTuples/s: {', '.join(words)}")
 
 
-def _plans(plans: Sequence[Document], decisions: Sequence[Document]) -> list[RenderableType]:
+def _plans(plans: Sequence[Document], decisions: Sequence[Document], approval: str, url: str) -> list[RenderableType]:
     """Those that wait for a person or are under way, and the last one that has ended; without what `decisions` say."""
     if not plans:
         return [Text(f"Plans: {NO_PLAN_YET}")]
@@ -184,8 +191,20 @@ def _plans(plans: Sequence[Document], decisions: Sequence[Document]) -> list[Ren
             state = f"{state}, {EFFECT_UNKNOWN}"
         style = "bold yellow" if plan["waits_for_approval"] or is_unknown else "bold"
         sentence = plan["message"] or ("" if plan["id"] in told else plan["reason"])
-        lines.append(Text.assemble(f"Plan {plan['id']}: ", (state, style), f"; {sentence}" if sentence else ""))
+        where = _where_to_approve(plan["id"], approval, url) if plan["waits_for_approval"] else ""
+        further = "".join(f"; {words}" for words in (sentence, where) if words)
+        lines.append(Text.assemble(f"Plan {plan['id']}: ", (state, style), further))
     return lines
+
+
+def _where_to_approve(plan_id: str, approval: str, url: str) -> str:
+    """By the Kubernetes token only an operator on Kubernetes goes, and without it only one that is not there."""
+    annotate = f"kubectl annotate stormrebalance {plan_id} storm-operator.dev/rebalance=approve"
+    return {
+        "open": f"approve it on the page: {url}",
+        "token": f"approve it on the page: {url}, or with {annotate}",
+        "off": f"approve it with {annotate}, or without Kubernetes on the page, with standalone --page-approval",
+    }.get(approval, "")
 
 
 def _placement(view: Document) -> Table:

@@ -205,6 +205,33 @@ def test_after_a_restart_status_and_explain_say_what_becomes_of_plans_that_waite
     assert explained["Last plan"] == [f"N{words}."]
 
 
+ANNOTATE = "kubectl annotate stormrebalance {plan} storm-operator.dev/rebalance=approve"
+
+
+@pytest.mark.parametrize(
+    ("approval", "where"),
+    [
+        ("open", "; approve it on the page: http://host:8088"),
+        ("token", f"; approve it on the page: http://host:8088, or with {ANNOTATE}"),
+        ("off", f"; approve it with {ANNOTATE}, or without Kubernetes on the page, with standalone --page-approval"),
+    ],
+)
+def test_where_a_plan_that_waits_is_approved_is_told(approval: str, where: str) -> None:
+    page = page_scene(passes=0)
+    page.played.run(with_mode(Mode.RECOMMEND))
+    (plan,) = page.get("plans")["plans"]
+    told = shown(page.get("view"), [plan], columns=1000, approval=approval, url="http://host:8088")
+    (line,) = [line.rstrip() for line in told.splitlines() if ": waits for approval; " in line]
+    assert line.endswith(where.format(plan=plan["id"]))
+
+
+def test_status_asks_the_operator_where_plans_are_approved(own: Operator) -> None:
+    page = page_scene(passes=0)
+    page.played.run(with_mode(Mode.RECOMMEND))
+    own.clusters["nimbus:6627"] = page.watcher
+    assert "; approve it with kubectl annotate" in own.run("status", columns=1000)
+
+
 def test_a_plan_that_nothing_tells_of_what_it_brought_is_not_shown_as_one_that_helped() -> None:
     page = page_scene(passes=0)
     page.played.observer.unknown = True
@@ -227,9 +254,11 @@ def test_a_plan_that_nothing_tells_of_what_it_brought_is_not_shown_as_one_that_h
     assert f"Plan {plan['id']}: Verified; " in shown(page.get("view"), [plan])
 
 
-def shown(view: dict[str, Any], plans: Sequence[dict[str, Any]] = (), columns: int = 120) -> str:
+def shown(
+    view: dict[str, Any], plans: Sequence[dict[str, Any]] = (), columns: int = 120, approval: str = "", url: str = ""
+) -> str:
     console = Console(width=columns, record=True, file=StringIO(), highlight=False)
-    console.print(status_view("nimbus:6627", view, plans))
+    console.print(status_view("nimbus:6627", view, plans, approval=approval, url=url))
     return console.export_text()
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from storm_operator.core.decision import HoldReason
+from storm_operator.core.host_names import short_names
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.wording import EFFECT_UNKNOWN, NO_PLAN_YET, counted, figure, state_in_words
 
@@ -227,8 +228,9 @@ def _placement(view: Document) -> Table:
     table.add_column("port", no_wrap=True)
     table.add_column("topology", overflow="fold")
     table.add_column("executors", overflow="fold")
+    hosts = short_names([supervisor["host"] for supervisor in view["supervisors"]])
     for at, supervisor in enumerate(view["supervisors"]):
-        host = f"{supervisor['host']} (leaving)" if supervisor.get("is_leaving") else supervisor["host"]
+        host = f"{hosts[supervisor['host']]}{' (leaving)' if supervisor.get('is_leaving') else ''}"
         first: tuple[RenderableType, ...] = (host, _bar(supervisor), _cpu(supervisor))
         workers = [number for number, worker in enumerate(view["workers"]) if worker["supervisor"] == at]
         if not workers:

@@ -12,6 +12,7 @@ from storm_operator.console.load_view import LoadView
 from storm_operator.console.plan_view import PlanView
 from storm_operator.console.views import DecisionView, ExecutorView, PassView, TopologyView
 from storm_operator.core.decision import HoldReason
+from storm_operator.core.host_names import short_names
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.wording import counted, figure, first_of, whole_percent
@@ -175,14 +176,14 @@ def _cpu(topology: TopologyView, view: PassView, own: Sequence[ExecutorView]) ->
     if topology.workers and topology.asks_for_limits and not topology.is_held_to_limits:
         sentences.append("They are not all held to the CPU limits that are asked for.")
     places = {view.workers[one.worker].supervisor for one in own if one.worker is not None}
+    hosts = short_names([one.host for one in view.supervisors])
     filled = []
     for place in sorted(places):
         one = view.supervisors[place]
         if one.cpu_used_millicores is not None and one.cpu_capacity_millicores:
             percent = 100 * one.cpu_used_millicores / one.cpu_capacity_millicores
-            filled.append(
-                (-percent, f"{one.host} uses {percent:.0f}% of {figure(one.cpu_capacity_millicores)} millicores")
-            )
+            capacity = figure(one.cpu_capacity_millicores)
+            filled.append((-percent, f"{hosts[one.host]} uses {percent:.0f}% of {capacity} millicores"))
     if filled:
         sentences.append(f"{first_of([words for _, words in sorted(filled)], '; ', MOST_NAMED)}.")
     return tuple(sentences)

@@ -12,6 +12,7 @@ import pytest
 from eventually import eventually
 from playwright.sync_api import Browser, Route, expect
 
+from host_name_cases import HOST_NAME_CASES, POD
 from page_stage import PageStage, Visitor, large_scenario, words_scenario
 from storm_operator.console.api import Api
 from storm_operator.console.approval import Answer, LoopApprover, Verdict
@@ -372,6 +373,34 @@ def test_flows_are_a_table_too(visitor: Visitor) -> None:
     heaviest = max(view["traffic"]["supervisor_flows"], key=lambda flow: flow["tuples_per_second"])
     ends = [view["supervisors"][heaviest[end]]["host"] for end in ("source", "target")]
     assert [*first[:2], first[4], first[6]] == [*ends, rounded(heaviest["tuples_per_second"]), "4 ms"]
+
+
+def test_supervisors_are_told_apart_as_status_does(visitor: Visitor) -> None:
+    shortened = (
+        "(hosts) => import('/js/hosts.js').then(({ shortNames }) => hosts.map((one) => shortNames(hosts).get(one)))"
+    )
+    found = [tuple(visitor.page.evaluate(shortened, list(hosts))) for hosts, _ in HOST_NAME_CASES]
+    assert found == [names for _, names in HOST_NAME_CASES]
+
+
+def test_names_of_pods_are_short_and_whole_where_one_is_looked_at(browser: Browser) -> None:
+    scenario = words_scenario()
+    machines = tuple(replace(one, host=POD.format(at)) for at, one in enumerate(scenario.model.supervisors))
+    pods = replace(scenario, model=replace(scenario.model, supervisors=machines))
+    with PageStage(pods).served() as stage:
+        stage.until_planned()
+        visitor = Visitor(browser, stage.url)
+        page = visitor.page
+        page.evaluate("import('/js/state.js').then((state) => state.select({ kind: 'supervisor', at: 0 }))")
+        visitor.wait_for("#side h3", "Supervisor storm-supervisor-0")
+        assert POD.format(0) in visitor.text("#side"), "one who looks at it can copy its whole name"
+        page.keyboard.press("2")
+        slot = visitor.text(".plan .lower table:last-child tbody td:last-child")
+        assert re.fullmatch(r"storm-supervisor-\d:\d+", slot)
+        page.keyboard.press("5")
+        page.get_by_label("Filter").fill("storm-supervisor-0.storm-supervisor.storm.svc")
+        assert visitor.text("tbody td") == "storm-supervisor-0", "it is found by its whole name"
+        visitor.close()
 
 
 def test_a_point_at_a_thing_tells_about_it(visitor: Visitor) -> None:

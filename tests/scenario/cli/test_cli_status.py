@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from builders import snapshot, supervisors
 from console_scene import PageScene, page_scene, reborn, unseen
 from full_disk import run_on_full_disk
+from host_name_cases import POD
 from http_server import serving
 from loop_scene import SETTINGS, SPECS, WORDS, with_mode
 from storm_operator import cli_status
@@ -279,6 +280,16 @@ def test_a_supervisor_that_is_being_emptied_is_told() -> None:
     rows = [line for line in shown(view).splitlines() if "(leaving)" in line]
     assert len(rows) == len(free) > 0
     assert all("empty" in row and "slots" not in row for row in rows)
+
+
+def test_supervisors_are_told_apart_by_as_little_of_their_names_as_that_takes() -> None:
+    page = page_scene()
+    view = page.get("view")
+    for at, supervisor in enumerate(view["supervisors"]):
+        supervisor["host"] = POD.format(at)
+    text = shown(view, columns=80)
+    rows = [line for line in text.splitlines() if line.startswith("storm-supervisor-")]
+    assert [row.split()[0] for row in rows] == [f"storm-supervisor-{at}" for at in range(len(view["supervisors"]))]
 
 
 def test_files_that_are_not_followed_are_noted_and_an_operator_of_before_tells_of_none() -> None:

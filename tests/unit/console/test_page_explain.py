@@ -10,6 +10,7 @@ import pytest
 
 from builders import snapshot, supervisors
 from console_scene import page_scene
+from host_name_cases import POD
 from loop_scene import SPECS, SPREAD, WORDS, with_mode
 from storm_operator.console.explain import explain_topology
 from storm_operator.console.hold_rules import HOLD_RULES
@@ -47,6 +48,19 @@ def test_a_plan_is_explained_with_its_figures() -> None:
     )
     assert parts["Last plan"][0].startswith(f"{plan.plan.id} ({plan.state}): ")
     assert "Next period:" in parts["Forecast"][0]
+
+
+def test_supervisors_are_told_apart_by_as_little_of_their_names_as_that_takes() -> None:
+    seen = page_scene(passes=1).watcher.seen
+    pods = tuple(
+        replace(one, host=POD.format(at), cpu_used_millicores=500.0, cpu_capacity_millicores=1000.0)
+        for at, one in enumerate(seen.view.supervisors)
+    )
+    found = explain_topology("words", replace(seen.view, supervisors=pods), seen.loads, ())
+    assert found is not None
+    (measured,) = (part.sentences for part in found.parts if part.title == "Measured")
+    assert "storm-supervisor-0 uses " in measured[-1]
+    assert ".svc" not in measured[-1]
 
 
 def test_what_is_left_out_is_counted() -> None:

@@ -3,6 +3,7 @@
 import { bent, concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
 import { short } from "./format.js";
 import { drawGlyph, shareOf } from "./glyph.js";
+import { shortHost } from "./hosts.js";
 import { key } from "./palette.js";
 import { drawShares } from "./shares.js";
 import { clipped, FONT, READABLE, text } from "./text.js";
@@ -68,7 +69,7 @@ function drawSupervisorName(context, box, { view }, { colours, transform }) {
   const font = `650 ${size}px ${FONT}`, halo = colours.card;
   text(context, right, box.x + box.wide - 13, box.y + 19, `600 ${size - 1}px ${FONT}`, colours.soft, "right", halo);
   const room = box.wide - 34 - context.measureText(right).width;
-  text(context, clipped(context, supervisor.host, room, font), box.x + 13, box.y + 19, font, supervisor.workers ? colours.text : colours.soft, "left", halo);
+  text(context, clipped(context, shortHost(view, supervisor.host), room, font), box.x + 13, box.y + 19, font, supervisor.workers ? colours.text : colours.soft, "left", halo);
 }
 
 function drawWorkerName(context, box, { view, names }, { colours }) {

@@ -3,6 +3,7 @@
 import { decide, get } from "./api.js";
 import { h, refill } from "./dom.js";
 import { change, clockTime, count, dayAndTime, duration, figure, readable, words } from "./format.js";
+import { shortHost } from "./hosts.js";
 import { drawScene } from "./scene.js";
 import { changed, state, topologyNames } from "./state.js";
 
@@ -132,7 +133,7 @@ function figures(plan) {
 const MOST_MOVES = 60;
 
 function moves(plan, names) {
-  const place = (slot) => (slot ? `${slot.host}:${slot.port}` : "no place");
+  const place = (slot) => (slot ? `${state.view ? shortHost(state.view, slot.host) : slot.host}:${slot.port}` : "no place");
   return h(
     "table",
     {},

@@ -108,7 +108,7 @@ function legend(view) {
   return [
     h("div", { class: "chips" }, looks.size > 40 ? h("span", { class: "soft" }, `${looks.size} components`) : chips),
     h("div", { class: "chips key" }, SAMPLES.map(([name, sample]) => h("span", { class: "chip" }, h("canvas", { "data-sample": name }), sample.words))),
-    h("div", { class: "chips key" }, h("span", { class: "chip" }, h("i", { class: "key-line" }), "tuples/s"), h("span", { class: "chip" }, h("i", { class: "key-line thick" }), "between supervisors; below a CPU bar: a supervisor's part of that")),
+    h("div", { class: "chips key" }, h("span", { class: "chip" }, h("i", { class: "key-line" }), "tuples/s"), h("span", { class: "chip" }, h("i", { class: "key-line thick" }), "between supervisors"), h("span", { class: "chip" }, "line under a supervisor's CPU: the longer, the more of that it sends and gets")),
   ];
 }
 

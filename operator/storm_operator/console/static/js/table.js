@@ -4,6 +4,7 @@ import { h, refill } from "./dom.js";
 import { flowHead, flowRows, KINDS } from "./flow_table.js";
 import { figure, percent } from "./format.js";
 import { shareOf } from "./glyph.js";
+import { shortHost } from "./hosts.js";
 import { state, topologyNames } from "./state.js";
 
 const MOST_ROWS = 500;
@@ -44,7 +45,7 @@ function rowsOf(view, names) {
     const host = worker ? view.supervisors[worker.supervisor].host : "no place";
     const topology = names.get(executor.topology) ?? executor.topology;
     const kind = stateful.has(`${executor.topology}/${executor.component}`) ? "stateful" : "stateless";
-    return { order: `${host} ${worker?.port}`, words: [host, worker?.port, topology, executor.component, kind].join(" ").toLowerCase(), element: () => row(executor, [host, worker?.port ?? "", topology, executor.component, executor.tasks, kind]) };
+    return { order: `${host} ${worker?.port}`, words: [host, worker?.port, topology, executor.component, kind].join(" ").toLowerCase(), element: () => row(executor, [worker ? shortHost(view, host) : host, worker?.port ?? "", topology, executor.component, executor.tasks, kind]) };
   });
   return rows.sort((a, b) => a.order.localeCompare(b.order, "en", { numeric: true }));
 }

@@ -4,15 +4,20 @@ import { h, pairs } from "./dom.js";
 import { count, figure, milliseconds, percent } from "./format.js";
 import { flowsBetween, LEVELS, supervisorsUnmeasured, topologiesUnmeasured } from "./flows.js";
 import { shareOf } from "./glyph.js";
+import { shortHost } from "./hosts.js";
 
 export function nameOf(view, { kind, at }, names) {
-  if (kind === "supervisor") return `Supervisor ${view.supervisors[at].host}`;
+  if (kind === "supervisor") return `Supervisor ${hostAt(view, at)}`;
   if (kind === "worker") {
     const worker = view.workers[at];
-    return `Worker ${worker.port} of ${names.get(worker.topology) ?? worker.topology} on ${view.supervisors[worker.supervisor].host}`;
+    return `Worker ${worker.port} of ${names.get(worker.topology) ?? worker.topology} on ${hostAt(view, worker.supervisor)}`;
   }
   const executor = view.executors[at];
   return `Executor ${executor.component} ${executor.tasks} of ${names.get(executor.topology) ?? executor.topology}`;
+}
+
+function hostAt(view, at) {
+  return shortHost(view, view.supervisors[at].host);
 }
 
 /** [name, value] pairs, most important first. */
@@ -33,13 +38,14 @@ function factsOfSupervisor(view, one, at) {
     ["sends to others", `${figure(sum((flow) => flow.source === at))}/s`],
     ["gets from others", `${figure(sum((flow) => flow.target === at))}/s`],
     ["availability", `${figure(100 * one.availability)}%`],
+    ...(hostAt(view, at) === one.host ? [] : [["host", one.host]]),
     ...(one.is_leaving ? [["leaving", "nothing is placed here any more"]] : []),
   ];
 }
 
 function factsOfWorker(view, one) {
   return [
-    ["supervisor", view.supervisors[one.supervisor].host],
+    ["supervisor", hostAt(view, one.supervisor)],
     ["port", String(one.port)],
     ["executors", String(one.executors)],
     ["CPU used", `${figure(one.cpu_used_millicores)} m`],
@@ -61,7 +67,7 @@ function factsOfExecutor(view, one, at) {
     ["executed", `${figure(one.executed_per_second)}/s`],
     ["sends", `${least}${figure(sent)}/s`],
     ["queue", one.queue_length === null ? "unknown" : count(Math.round(one.queue_length), "tuple")],
-    ["at", worker === null ? "no place yet" : `${view.supervisors[worker.supervisor].host}:${worker.port}`],
+    ["at", worker === null ? "no place yet" : `${hostAt(view, worker.supervisor)}:${worker.port}`],
   ];
 }
 
@@ -78,8 +84,8 @@ export function flowsOf(view, { kind, at }) {
 
 /** An end of a flow, in few words. */
 export function placeOf(view, kind, at) {
-  if (kind === "supervisor") return view.supervisors[at].host;
-  if (kind === "worker") return `${view.supervisors[view.workers[at].supervisor].host}:${view.workers[at].port}`;
+  if (kind === "supervisor") return hostAt(view, at);
+  if (kind === "worker") return `${hostAt(view, view.workers[at].supervisor)}:${view.workers[at].port}`;
   return `${view.executors[at].component} ${view.executors[at].tasks}`;
 }
 

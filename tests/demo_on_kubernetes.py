@@ -18,6 +18,7 @@ from rich.table import Table
 
 from demo_load_step import load_step_table, passes_since, rate_file, set_rate, summary, watch_load_rise
 from kube_cluster import KubeCluster
+from kube_cluster.binaries import NODE, ensure_programs, program_path
 from kube_cluster.images import build_image
 from storm_on_node import NAMESPACE, StormOnNode, word_count
 from storm_operator.demo.settled import has_settled
@@ -42,6 +43,8 @@ CPU_MICROS = "count=200"
 def main(output: Path = Path("build/demo-k8s"), minutes: float = 6.0) -> None:
     """Play it and leave the report in `output`. Everything that was started is removed again."""
     console = Console()
+    first = "two images, Kubernetes and Helm come first: minutes where not yet built, some five for the images alone"
+    console.print(first, soft_wrap=True)
     measured_seconds = max(30.0, minutes * 60.0 / 5)
     with console.status("") as spinner:
 
@@ -53,8 +56,10 @@ def main(output: Path = Path("build/demo-k8s"), minutes: float = 6.0) -> None:
                 console.print(what, soft_wrap=True)
 
         archives = [build_image(target, tag, say) for target, tag in IMAGES.items()]
+        ensure_programs((*NODE, "helm"), say)
         say("starting a Kubernetes node")
         with KubeCluster("demo-k8s", node=True) as kube:
+            console.print(how_to_look(kube.kubeconfig), soft_wrap=True, highlight=False, markup=False)
             for archive in archives:
                 say(f"loading {archive.name}")
                 kube.load_image(archive)
@@ -69,6 +74,14 @@ def main(output: Path = Path("build/demo-k8s"), minutes: float = 6.0) -> None:
     for note in report["notes"]:
         console.print(note, soft_wrap=True)
     console.print(f"report: {output / 'report.json'}")
+
+
+def how_to_look(kubeconfig: Path) -> str:
+    """What to enter in another terminal as long as the cluster is there."""
+    return f"""to look at it meanwhile, in another terminal, once the charts are installed:
+  export KUBECONFIG={kubeconfig} PATH=$PATH:{program_path("kubectl").parent}
+  kubectl get stormtopologies -A
+  kubectl get stormrebalances -A -o wide"""
 
 
 def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: Any) -> dict[str, Any]:

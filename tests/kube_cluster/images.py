@@ -85,7 +85,7 @@ def _copied_files(repository: Path) -> list[Path]:
 def _build(target: str, tag: str, say: Say) -> None:
     _tidy()
     _ensure_base_image(say)
-    say(f"building {tag}")
+    say(f"building {tag}, which takes minutes where its layers are not cached")
     secrets = [f"--secret=id={name},src={file}" for name, file in _present_secrets().items()]
     _buildah(
         *("build", "--layers", "--pull-never", "--format=docker", f"--target={target}", f"--tag={tag}"),

@@ -158,7 +158,9 @@ def _slowest(point: Point) -> float | None:
 def run_demo(minutes: float, output: Path, console: Console) -> Ended:
     """Play the demo for about `minutes` and write the report into `output`."""
     recorder = Recorder()
-    with awaited(console, "starting ZooKeeper, Nimbus, four supervisors and their agents: about a minute") as say:
+    with awaited(
+        console, "starting ZooKeeper, Nimbus, four supervisors and their agents: seconds, once all is built"
+    ) as say:
         spec = LocalClusterSpec(
             name="demo",
             subnet=free_subnet("demo"),

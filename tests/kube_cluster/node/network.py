@@ -45,8 +45,8 @@ def choose_block(cluster: str, routed: Iterable[IPv4Network]) -> int:
 def create_network(layout: KubeLayout) -> None:
     """Namespace, link, addresses, routes."""
     namespace, device = layout.mark, host_device(layout.name)
-    _ip([f"netns add {namespace}", f"link add {device} type veth peer name {NODE_DEVICE} netns {namespace}"])
-    _ip(
+    ip_commands([f"netns add {namespace}", f"link add {device} type veth peer name {NODE_DEVICE} netns {namespace}"])
+    ip_commands(
         [
             f"address add {layout.host_ip}/24 dev {device}",
             f"link set {device} up",
@@ -54,7 +54,7 @@ def create_network(layout: KubeLayout) -> None:
             f"route add {layout.service_subnet} via {layout.node_ip}",
         ]
     )
-    _ip(
+    ip_commands(
         [
             "link set lo up",
             f"address add {layout.node_ip}/24 dev {NODE_DEVICE}",
@@ -70,12 +70,13 @@ def create_network(layout: KubeLayout) -> None:
 def remove_network(cluster: str) -> None:
     """Delete what `create_network` made for the cluster of this name, however far it came."""
     if Path("/sys/class/net", host_device(cluster)).exists():
-        _ip([f"link delete {host_device(cluster)}"])
+        ip_commands([f"link delete {host_device(cluster)}"])
     if (NAMED / mark_of(cluster)).exists():
-        _ip([f"netns delete {mark_of(cluster)}"])
+        ip_commands([f"netns delete {mark_of(cluster)}"])
 
 
-def _ip(commands: list[str], namespace: str | None = None) -> None:
+def ip_commands(commands: list[str], namespace: str | None = None) -> None:
+    """Carry out commands of `ip`, in a named network namespace. Raises KubeClusterError at the first that fails."""
     where = ["-n", namespace] if namespace else []
     _run(["ip", *where, "-batch", "-"], "\n".join(commands))
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ NAMES = ("words", "more-words")
 RISING = NAMES[0]
 """Whose load rises, and falls again."""
 BASE_RATE, HIGH_RATE = 60, 150
+UNREADY = ("Ready", "False")
 CPU_MICROS = "count=200"
 """Of the topology whose load rises: enough that its pod's CPU matters."""
 
@@ -101,7 +103,7 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
         scheduling = {"mode": "Observe", "peakSeconds": 15, "roomPeakSeconds": 15}
         storm.apply(word_count(name, BASE_RATE, options, scheduling=scheduling))
     for name in NAMES:
-        eventually(lambda name=name: storm.is_ready(name), f"{name} runs and is measured")  # type: ignore[misc]
+        _wait(storm, partial(storm.is_ready, name), f"{name} runs and is measured")
     notes = _settle(storm, "Storm's own scheduler", say)
     baseline = _measure(storm, measured_seconds, say)
     _show(storm, console, "under Storm's own scheduler")
@@ -110,7 +112,7 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
     began = time.monotonic()
     for name in NAMES:
         storm.patch(name, {"scheduling": {"mode": "Enforce"}})
-    eventually(lambda: storm.rebalances("Verified"), "a plan is in force and verified")
+    _wait(storm, lambda: storm.rebalances("Verified"), "a plan is in force and verified")
     takeover_seconds = time.monotonic() - began
     notes += _settle(storm, "storm-operator", say)
     managed = _measure(storm, measured_seconds, say)
@@ -124,7 +126,7 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
     set_rate(storm, RISING, BASE_RATE)
     for name in NAMES:
         storm.patch(name, {"supervisors": {"minimum": 1, "maximum": MACHINES}})
-    eventually(lambda: len(storm.supervisors()) < MACHINES, "empty supervisors are taken away")
+    _wait(storm, lambda: len(storm.supervisors()) < MACHINES, "empty supervisors are taken away")
     _show(storm, console, "after empty supervisors were taken away")
     return {
         "baseline": baseline,
@@ -138,6 +140,22 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
         "supervisors_at_end": len(storm.supervisors()),
         "cpu_limits_millicores": storm.wanted_millicores(),
     }
+
+
+def _wait(storm: StormOnNode, condition: Callable[[], object], what: str) -> None:
+    """Until it is so; ends the demo, with what the operator says of each topology, where that takes too long."""
+    try:
+        eventually(condition, what)
+    except AssertionError as late:
+        said = "".join(f"\n  {name}: {what_is_said(storm.status(name))}" for name in NAMES)
+        raise SystemExit(f"{late}. A machine that is too busy may be why. The operator says:{said}") from None
+
+
+def what_is_said(status: Mapping[str, Any]) -> str:
+    """Why a StormTopology is as it is, and why nothing was done last, in its own words."""
+    unready = [each["message"] for each in status.get("conditions", ()) if (each["type"], each["status"]) == UNREADY]
+    sentences = [status.get("message"), *unready, status.get("lastHold", {}).get("message")]
+    return " ".join(dict.fromkeys(filter(None, sentences))) or "nothing yet"
 
 
 def _settle(storm: StormOnNode, who: str, say: Any) -> list[str]:

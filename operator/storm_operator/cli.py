@@ -28,6 +28,9 @@ COMMANDS: dict[str, LazyCommand] = {
         "storm_operator.simulate_command:simulate", "Play a scenario on a simulated cluster: no Storm, no Java."
     ),
     "snapshot": LazyCommand("storm_operator.cli_snapshot:snapshot", "Write a snapshot of a live cluster."),
+    "topology": LazyCommand(
+        "storm_operator.cli_topology:app", "Storm's topologies by hand: list, activate, deactivate, kill, hand-back."
+    ),
     "submit": LazyCommand(
         "storm_operator.kube.submit_command:submit", "Submit one topology and end: what the operator's Jobs run."
     ),

@@ -12,7 +12,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.adapters.nimbus.client import NimbusClient
-from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
+from storm_operator.adapters.nimbus.supervisors import zookeeper_of
 from storm_operator.assembly import ClusterConnection
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.backoff import Retry, put_off
@@ -88,12 +88,11 @@ def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:
         conf = client.nimbus_conf()
     finally:
         client.close()
-    port = conf.get("storm.zookeeper.port", 2181)
-    servers = conf.get("storm.zookeeper.servers") or ()
+    zookeeper, root = zookeeper_of(conf)
     return ClusterConnection(
         nimbus=(nimbus, *other_nimbuses(nimbus, conf)),
-        zookeeper=",".join(host_and_port(str(server), port) for server in servers),
-        storm_root=str(conf.get("storm.zookeeper.root") or DEFAULT_STORM_ROOT),
+        zookeeper=zookeeper,
+        storm_root=root,
         agent_port=settings.agent_port,
         prometheus=settings.prometheus,
         match=settings.match,

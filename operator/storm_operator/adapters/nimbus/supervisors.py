@@ -13,6 +13,7 @@ from typing import Any
 from storm_operator.adapters.nimbus.connection import NimbusAddress, storm_thrift
 from storm_operator.adapters.nimbus.stored import malformed, read_stored
 from storm_operator.adapters.zookeeper import Nodes
+from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.model import Supervisor
 
 DEFAULT_STORM_ROOT = "/storm"
@@ -25,6 +26,14 @@ def storm_root(text: str) -> str:
     Paths are compared with those that ZooKeeper tells, which begin with a slash and have none twice.
     """
     return "".join(f"/{part}" for part in text.split("/") if part)
+
+
+def zookeeper_of(nimbus_conf: Mapping[str, Any]) -> tuple[str, str]:
+    """Pure: Storm's ZooKeeper, `host:port,host:port`, and the `storm.zookeeper.root` there, as a Nimbus has them."""
+    port = nimbus_conf.get("storm.zookeeper.port", 2181)
+    servers = nimbus_conf.get("storm.zookeeper.servers") or ()
+    root = storm_root(str(nimbus_conf.get("storm.zookeeper.root") or DEFAULT_STORM_ROOT))
+    return ",".join(host_and_port(str(server), port) for server in servers), root
 
 
 def read_supervisors(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> tuple[Supervisor, ...]:

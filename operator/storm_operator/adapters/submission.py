@@ -252,7 +252,7 @@ def _run(arguments: tuple[str, ...], home: StormClientHome, log: IO[bytes], time
             start_new_session=True,
         )
     except OSError as error:
-        right = "install Java 17 or name its path"
+        right = "install Java 17, and put its `java` on PATH"
         if error.errno == errno.E2BIG:
             right = "the main class's arguments, or spec.config, must be shorter"
         raise SubmissionFailed(f"cannot run {home.java}: {error.strerror}; {right}") from error

@@ -311,6 +311,29 @@ def test_notes_delete_the_pods_that_would_never_get_the_volumes(
     assert ("submitted anew" in notes) is (len(deleted) == 1)
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ((), ""),
+        (("supervisor.workerHeapMb=500",), ""),
+        (
+            ("supervisor.workerHeapMb=1024",),
+            "4 workers of 1024 MB heap need some 5092 MiB with all that is beside their heaps, and "
+            "supervisor.resources.limits.memory is 3Gi",
+        ),
+        (("supervisor.workerHeapMb=1024", "supervisor.resources.limits.memory=5Gi"), ""),
+        (("supervisor.slots=8",), "8 workers of 256 MB heap need some 3844 MiB"),
+    ],
+)
+def test_notes_tell_of_workers_that_the_pod_has_no_memory_for(
+    helm: Helm, tmp_path: Path, values: tuple[str, ...], said: str
+) -> None:
+    """Else nobody knows before all slots are used, and the kernel ends a container with all of its workers."""
+    notes = helm.notes("storm", tmp_path, *values)
+    assert said in notes
+    assert ("beside their heaps" in notes) is bool(said), notes
+
+
 def test_whoever_is_told_to_watch_is_told_of_one_kind_as_kubectl_wants_it() -> None:
     folders = (ROOT / "docs", ROOT / "examples", CHARTS)
     texts = [path.read_text() for folder in folders for path in folder.rglob("*.*") if path.suffix in TEXTS]

@@ -183,7 +183,7 @@ def test_a_home_without_storm_or_java(jar: Path, tmp_path: Path, home: StormClie
         submit_jar(JarSubmission(jar, "Words"), StormClientHome(tmp_path / "nowhere", tmp_path))
     with pytest.raises(SubmissionError, match=r"no .*/nowhere/storm\.yaml; it must name nimbus\.seeds"):
         submit_jar(JarSubmission(jar, "Words"), StormClientHome(tmp_path, tmp_path / "nowhere"))
-    with pytest.raises(SubmissionError, match="cannot run /no/java: No such file"):
+    with pytest.raises(SubmissionError, match=r"cannot run /no/java: No such file.*; install Java 17, and put"):
         submit_jar(JarSubmission(jar, "Words"), StormClientHome(tmp_path, tmp_path, "/no/java"))
 
 

@@ -60,7 +60,7 @@ def standalone(
         str | None, typer.Option(metavar="NAME", help="Use the local cluster of this name (storm-operator local up).")
     ] = None,
     nimbus: Annotated[list[str] | None, typer.Option(metavar="HOST:PORT", help="Nimbus (repeatable).")] = None,
-    zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Storm's ZooKeeper.")] = None,
+    zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT,...", help="Storm's ZooKeeper.")] = None,
     zookeeper_root: Annotated[str, typer.Option(help="Storm's storm.zookeeper.root.")] = "/storm",
     agent: Annotated[
         list[str] | None,

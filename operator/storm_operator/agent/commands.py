@@ -36,7 +36,7 @@ def agent(
         typer.Option(metavar="ADDRESS:PORT", help="Where metrics are served; at [::] over IPv6 and IPv4 alike."),
     ] = DEFAULT_LISTEN,
     zookeeper: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Storm's ZooKeeper, where CPU limits come from.")
+        str | None, typer.Option(metavar="HOST:PORT,...", help="Storm's ZooKeeper, where CPU limits come from.")
     ] = None,
     zookeeper_root: Annotated[
         str, typer.Option(help="The operator's node in it: storm.zookeeper.root with /storm-operator after it.")

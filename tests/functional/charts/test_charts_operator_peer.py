@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -35,12 +35,21 @@ def storm(helm: Helm, *values: str) -> Rendered:
 
 def lets_in(rendered: Rendered, policy: str, pod: Mapping[str, str], namespace: str) -> bool:
     """Whether a pod of another namespace than Storm's gets through."""
+    return bool(ports_for(rendered, policy, pod, namespace))
+
+
+def ports_for(rendered: Rendered, policy: str, pod: Mapping[str, str], namespace: str) -> set[int]:
+    """The (first) ports that a pod of another namespace than Storm's gets through to."""
     rules: list[Mapping[str, Any]] = rendered.one("NetworkPolicy", policy)["spec"]["ingress"]
-    peers = [peer for rule in rules for peer in rule["from"] if "namespaceSelector" in peer]
-    return any(
-        selects(peer["podSelector"], pod) and selects(peer["namespaceSelector"], {NAMESPACE_NAME: namespace})
-        for peer in peers
-    )
+    return {port["port"] for rule in rules for port in rule["ports"] if any(is_let_in(rule, pod, namespace))}
+
+
+def is_let_in(rule: Mapping[str, Any], pod: Mapping[str, str], namespace: str) -> Iterator[bool]:
+    """By each of the rule's peers that may be of another namespace."""
+    for peer in rule["from"]:
+        if "namespaceSelector" in peer:
+            of_namespace = selects(peer["namespaceSelector"], {NAMESPACE_NAME: namespace})
+            yield of_namespace and selects(peer["podSelector"], pod)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -51,6 +60,17 @@ def test_the_operator_is_let_in_and_no_other_pod_of_its_chart(
     rendered = storm(helm, *values)
     let_in = {kind for kind, labels in labels_of.items() if lets_in(rendered, policy, labels, OPERATORS)}
     assert let_in == {"operator"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "ports"),
+    [("storm-zookeeper", {2181}), ("storm-nimbus", {6627}), ("storm-supervisor", {6628, 9464})],
+)
+def test_the_operator_gets_to_all_that_it_asks_and_not_to_workers(
+    helm: Helm, labels_of: Mapping[str, Mapping[str, str]], policy: str, ports: set[int]
+) -> None:
+    """It tells supervisors (6628) of a plan: else workers send for ten seconds to where executors were."""
+    assert ports_for(storm(helm), policy, labels_of["operator"], OPERATORS) == ports
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -17,6 +17,7 @@ from storm_operator.adapters.resources import (
     parse_topology,
     read_documents,
     topology_files,
+    whose,
 )
 from storm_operator.cli_output import written_out
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION
@@ -83,7 +84,8 @@ def _check_file(path: Path) -> list[Checked]:
     ours = [document for document in documents if _is_ours(document)]
     if all(document is None for document in documents):
         ours = [None]
-    return [checked for document in ours for checked in _check_document(path, document)]
+    told = ((document, whose(document, number, len(ours))) for number, document in enumerate(ours, 1))
+    return [checked for document, beginning in told for checked in _check_document(path, document, beginning)]
 
 
 def _is_ours(document: object) -> bool:
@@ -97,12 +99,12 @@ def _is_ours(document: object) -> bool:
     return kind == KIND or (document.get("apiVersion") == API_VERSION and kind != OTHER_KIND)
 
 
-def _check_document(path: Path, document: object) -> list[Checked]:
-    """All that is wrong with it, as far as it can be told at once, or that nothing is."""
+def _check_document(path: Path, document: object, beginning: str) -> list[Checked]:
+    """All that is wrong with it, as far as it can be told at once, each with that `beginning`; or that nothing is."""
     try:
         spec = parse_topology(document, path.parent, (idle_metadata,))
     except InvalidResource as error:
-        return [Checked(path, words) for words in (str(error), *error.others)]
+        return [Checked(path, beginning + words) for words in (str(error), *error.others)]
     topology = (told_nimbus(spec, cast("Mapping[str, Any]", document)), spec.name)  # else there would be no spec of it
     paused = f"; it is paused by the annotation {PAUSED_ANNOTATION}, and left as it is" if spec.is_paused else ""
     return [Checked(path, f"{spec.name} is right{paused}", is_right=True, topology=topology)]

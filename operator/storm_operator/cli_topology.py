@@ -75,7 +75,10 @@ def kill(
 
 @app.command(cls=PlainCommand)
 def hand_back(name: Name, nimbus: Nimbus) -> None:
-    """Forget its last plan and its CPU limits, once nobody manages it: Storm's own scheduler has it again."""
+    """Forget its last plan and CPU limits.
+
+    Once nobody manages it: Storm's own scheduler has it again. An operator that manages it makes another plan.
+    """
     with asked("hand-back", nimbus) as client:
         running = client.cluster_info()
         topology = running.topology_named(name)

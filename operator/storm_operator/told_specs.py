@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from storm_operator.adapters.resources import KIND, InvalidResource, parse_topology, read_documents, topology_files
+from storm_operator.adapters.resources import (
+    KIND,
+    InvalidResource,
+    parse_topology,
+    read_documents,
+    topology_files,
+    whose,
+)
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import TopologySpec
 
@@ -20,11 +27,11 @@ def read_told_specs(source: Path, nimbus: Collection[str], say: Callable[[str], 
     """
     specs: dict[str, TopologySpec] = {}
     topologies = list(_topologies(source))
-    for path, document in topologies:
+    for path, document, beginning in topologies:
         try:
             spec = parse_topology(document, base_folder=path.parent)
         except InvalidResource as error:
-            raise InvalidResource(f"{path}: {error.in_one_sentence}") from error
+            raise InvalidResource(f"{path}: {beginning}{error.in_one_sentence}") from error
         if not _is_of(nimbus, spec, document):
             say(f"{path}: {spec.name} is left out: spec.nimbus is {spec.nimbus}, not {', '.join(nimbus)}")
         elif spec.name in specs:
@@ -36,15 +43,16 @@ def read_told_specs(source: Path, nimbus: Collection[str], say: Callable[[str], 
     return specs
 
 
-def _topologies(source: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _topologies(source: Path) -> Iterator[tuple[Path, dict[str, Any], str]]:
+    """Each with its file, and what a mistake of it begins with."""
     for path in _files(source):
         try:
             documents = read_documents(path)
         except InvalidResource as error:
             raise InvalidResource(f"{path}: {error.in_one_sentence}") from error
-        for document in documents:
-            if isinstance(document, dict) and document.get("kind") == KIND:
-                yield path, document
+        ours = [one for one in documents if isinstance(one, dict) and one.get("kind") == KIND]
+        for number, document in enumerate(ours, 1):
+            yield path, document, whose(document, number, len(ours))
 
 
 def _files(source: Path) -> list[Path]:

@@ -105,6 +105,19 @@ def _topology_named_in(document: object) -> str:
     return name if isinstance(name, str) else ""
 
 
+def whose(document: object, number: int, count: int) -> str:
+    """What is put before a mistake of the StormTopology `number` (from 1) of `count` in a file: nothing if it is alone.
+
+    NAMESPACE/NAME, as far as it has them.
+    """
+    if count == 1:
+        return ""
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    known = metadata if isinstance(metadata, dict) else {}
+    names = [str(known[key]) for key in ("namespace", "name") if known.get(key)]
+    return f"{'/'.join(names) if known.get('name') else f'number {number} of its StormTopologies'}: "
+
+
 def read_documents(path: Path) -> list[object]:
     """All documents of a YAML file, of whatever kind; of a list, as `kubectl get` writes one, those that are in it.
 

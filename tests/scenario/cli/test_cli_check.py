@@ -280,6 +280,19 @@ def test_a_list_that_has_none_is_said_to_have_none(text: str, words: str, tmp_pa
     assert words in done.output
 
 
+def test_of_several_in_a_file_each_mistake_is_told_with_whose_it_is(tmp_path: Path) -> None:
+    """As in what `kubectl get stormtopologies -A -o yaml` writes: else the same mistake of two is one line."""
+    items = [
+        yaml.safe_load(RIGHT) | {"metadata": metadata, "spec": {"adopt": {}, "priority": "1"}}
+        for metadata in ({"name": "words", "namespace": "a"}, {"name": "words", "namespace": "b"}, {"name": "c"}, {})
+    ]
+    file = tmp_path / "got.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    lines = [line for line in checked(file).output.splitlines() if "spec.priority" in line]
+    whose = ("a/words", "b/words", "c", "number 4 of its StormTopologies")
+    assert lines == [f"{file}: {one}: spec.priority is '1': a whole number is right" for one in whose]
+
+
 def test_what_kubectl_has_put_into_a_list_is_checked(tmp_path: Path) -> None:
     right = yaml.safe_load(RIGHT)
     wrong = right | {"metadata": {"name": "second"}, "spec": {}}

@@ -156,6 +156,7 @@ def test_a_stormtopology_of_another_nimbus_is_left_out_and_that_is_said(tmp_path
         (said_of("words").replace("workers", "wrokers"), "spec.parallelism: unknown field wrokers"),
         ("a: [", "not valid YAML"),
         ("---".join([said_of("words", "127.0.0.1:1")] * 2), "words is described already"),
+        (f"{said_of('words').replace('workers', 'w')}---{said_of('lines')}", "storm/words: spec.parallelism: unknown"),
     ],
 )
 def test_a_stormtopology_that_is_wrong_is_refused_with_its_file(text: str, words: str, tmp_path: Path) -> None:

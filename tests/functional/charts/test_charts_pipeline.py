@@ -53,6 +53,16 @@ def told(rendered: Rendered, folder: Path) -> dict[str, list[str]]:
     return {words[0]: words[2:] for words in all_told(rendered, folder)}
 
 
+def test_driver_and_executors_go_to_the_nodes_that_are_named(helm: Helm) -> None:
+    rendered = helm.template(
+        "storm-operator", *ON, "pipeline.pod.nodeSelector.pool=batch", "pipeline.pod.tolerations[0].key=batch"
+    )
+    for spec in (driver(rendered), executor_of(rendered)["spec"]):
+        assert (spec["nodeSelector"], spec["tolerations"]) == ({"pool": "batch"}, [{"key": "batch"}])
+    plain = helm.template("storm-operator", *ON)
+    assert all("nodeSelector" not in spec for spec in (driver(plain), executor_of(plain)["spec"]))
+
+
 def executor_of(rendered: Rendered, name: str = NAME) -> dict[str, Any]:
     """The pod that each executor is."""
     return dict(yaml.safe_load(rendered.one("ConfigMap", name)["data"]["executor.yaml"]))

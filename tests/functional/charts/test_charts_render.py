@@ -312,6 +312,24 @@ def test_notes_delete_the_pods_that_would_never_get_the_volumes(
 
 
 @pytest.mark.parametrize(
+    ("chart", "pod", "name"),
+    [("storm", "nimbus.pod", "storm-storm-test"), ("storm-operator", "pod", "storm-storm-operator-test")],
+)
+def test_pods_of_helms_own_tests_may_go_where_those_that_they_test_go(
+    helm: Helm, chart: str, pod: str, name: str
+) -> None:
+    """Where all nodes have taints they would wait until their time is up; but they keep away from no pod."""
+    values = (
+        f"{pod}.nodeSelector.pool=storm",
+        f"{pod}.tolerations[0].key=storm",
+        f"{pod}.affinity.podAntiAffinity.x=y",
+    )
+    spec = helm.template(chart, *values).one("Pod", name)["spec"]
+    assert (spec["nodeSelector"], spec["tolerations"]) == ({"pool": "storm"}, [{"key": "storm"}])
+    assert "affinity" not in spec
+
+
+@pytest.mark.parametrize(
     ("values", "said"),
     [
         ((), ""),

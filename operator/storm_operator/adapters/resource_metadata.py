@@ -53,24 +53,30 @@ def is_paused(metadata: Mapping[str, Any]) -> bool:
 def idle_metadata(document: Mapping[str, Any]) -> list[str]:
     """Of what may have been meant to do something, and does not: another value to pause, unknown names.
 
-    Of files alone: a resource on Kubernetes that is invalid would be left for that, and deleted without a kill.
+    Files are refused for it. A resource on Kubernetes is told: one that is invalid would be left for that, and deleted
+    without a kill.
     """
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         return []
     annotations = metadata.get("annotations")
     own = annotations if isinstance(annotations, dict) else {}
-    return [*_idle_pause(own.get(PAUSED_ANNOTATION)), *_unknown_annotations(own), *_unknown_fields(metadata)]
+    return [*idle_annotations(own), *_unknown_fields(metadata)]
+
+
+def idle_annotations(annotations: Mapping[Any, Any]) -> list[str]:
+    """Of a StormTopology's, those of ours that do nothing."""
+    return [*_idle_pause(annotations.get(PAUSED_ANNOTATION)), *unknown_annotations(annotations, PAUSED_ANNOTATION)]
+
+
+def unknown_annotations(annotations: Mapping[Any, Any], known: str) -> list[str]:
+    """Of those with our prefix all but the one that is `known`."""
+    ours = sorted(name for name in map(str, annotations) if name.startswith(OWN_PREFIX) and name != known)
+    return [f"metadata.annotations: unknown annotation {name}; known is {known}" for name in ours]
 
 
 def _idle_pause(value: object) -> list[str]:
     return [_wrong_pause(value)] if isinstance(value, str) and value not in ("true", "", "false") else []
-
-
-def _unknown_annotations(annotations: Mapping[Any, Any]) -> list[str]:
-    """Of those with our prefix."""
-    ours = sorted(name for name in map(str, annotations) if name.startswith(OWN_PREFIX) and name != PAUSED_ANNOTATION)
-    return [f"metadata.annotations: unknown annotation {name}; known is {PAUSED_ANNOTATION}" for name in ours]
 
 
 def _unknown_fields(metadata: Mapping[Any, Any]) -> list[str]:

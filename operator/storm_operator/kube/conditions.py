@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason
@@ -119,7 +119,7 @@ def conditions_of(view: TopologyView) -> list[Condition]:
     measured = _measured(view)
     planned = _planned(view)
     degraded = _degraded(view)
-    ready = _ready(view, submitted, measured, degraded)
+    ready = with_idle_annotations(_ready(view, submitted, measured, degraded), view.managed)
     return [submitted, measured, planned, _enforced(view), ready, degraded]
 
 
@@ -133,6 +133,11 @@ def _ready(view: TopologyView, submitted: Condition, measured: Condition, degrad
         words = "it is suspended" if submitted.reason == Stage.SUSPENDED else "it runs"
         return Condition("Ready", True, submitted.reason, f"{words}, is measured and managed")
     return Condition("Ready", False, _first_failing(submitted, measured), measured.message)
+
+
+def with_idle_annotations(ready: Condition, managed: Managed) -> Condition:
+    """They keep nothing from being as ready as without, and whoever set them is to read that they do nothing."""
+    return replace(ready, message="; ".join(filter(None, (ready.message, *managed.idle_annotations))))
 
 
 def _first_failing(*conditions: Condition) -> str:

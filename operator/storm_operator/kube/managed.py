@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from storm_operator.adapters.resource_metadata import idle_annotations
 from storm_operator.adapters.resource_schema import of_known_fields
 from storm_operator.adapters.resources import InvalidResource, parse_topology, topology_schema
 from storm_operator.core.model import name_of_topology
@@ -65,6 +66,11 @@ class Managed:
     @property
     def is_paused(self) -> bool:
         return annotations_of(self.body).get(PAUSED_ANNOTATION) == "true"
+
+    @property
+    def idle_annotations(self) -> list[str]:
+        """Of those of ours each that does nothing, in a sentence: a mistyped `paused` pauses nothing."""
+        return idle_annotations(annotations_of(self.body))
 
     @property
     def topology_id(self) -> str:

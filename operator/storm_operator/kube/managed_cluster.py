@@ -19,6 +19,7 @@ from storm_operator.kube.asks import follow_asks
 from storm_operator.kube.calling_off import CallingOff
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
+from storm_operator.kube.idle_annotations import tell_of_idle_annotations
 from storm_operator.kube.letting_go import LettingGo
 from storm_operator.kube.managed import Body, Registry, Wishes, wishes_of
 from storm_operator.kube.owners import Owners
@@ -305,6 +306,9 @@ class ManagedCluster:
                 view = view_of(name, one, self.publisher, self.care, lifecycle, self.submitter, agents)
                 self.publisher.write_status(one, status_of(view))
                 self.publisher.trim_history(one, one.spec.rebalance_history_limit)
+        tell_of_idle_annotations(
+            self.owners.by_name.values(), self.registry.rebalances(), self.nimbus, self.kube.events
+        )
 
     def _hosts(self) -> Mapping[str, str]:
         if self.assembly is None:

@@ -12,6 +12,7 @@ from storm_operator.kube.conditions import (
     TopologyView,
     conditions_of,
     topology_id_of,
+    with_idle_annotations,
     with_times,
     without_figures,
 )
@@ -91,7 +92,8 @@ def trouble_status(managed: Managed, reason: str, message: str, now_seconds: flo
 
 def accepted_status(managed: Managed, now_seconds: float) -> dict[str, Any]:
     """The first status of a valid resource, before the loop has looked at it."""
-    conditions = [Condition("Ready", False, "Accepted", "the spec is valid; the next pass acts on it")]
+    accepted = Condition("Ready", False, "Accepted", "the spec is valid; the next pass acts on it")
+    conditions = [with_idle_annotations(accepted, managed)]
     return {
         "observedGeneration": managed.generation,
         "phase": "Pending",

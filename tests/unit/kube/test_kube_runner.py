@@ -13,7 +13,7 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from kube_builders import NIMBUS, NOW_SECONDS, managed, plan, rebalance, registry_of, topology_body
+from kube_builders import NIMBUS, NOW_SECONDS, FakeEvents, managed, plan, rebalance, registry_of, topology_body
 from loop_scene import SPECS, last_state
 from loop_scene import Scene as LoopScene
 from loop_scene import scene as scene_of_a_loop
@@ -537,6 +537,26 @@ def test_default_nimbus_that_changed_is_told_beside_what_runs_and_when_that_is_o
     _, reason, message = degraded(start.kinds)
     assert reason == "ClusterUnreachable"
     assert message.startswith(f"Nimbus does not answer; it runs on Nimbus {NIMBUS}, and stays there")
+
+
+def test_annotations_of_ours_that_do_nothing_are_events_of_what_they_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    cluster, events = start.runner.cluster, FakeEvents()
+    cluster.kube.events = cluster.publisher.events = events  # type: ignore[misc]
+    cluster.registry.put_topology(topology_body(annotations={"storm-operator.dev/pause": "true"}))
+    plan = rebalance()
+    plan["metadata"]["annotations"] = {"storm-operator.dev/approve": "true", "example.com/approve": "true"}
+    cluster.registry.put_rebalance(plan)
+    cluster.owners.look()
+    cluster._publish(Mock(progress={}, retries={}, suspended={}))
+    unknown = "metadata.annotations: unknown annotation storm-operator.dev/{}; known is storm-operator.dev/{}"
+    told = {
+        "words": unknown.format("pause", "paused"),
+        plan["metadata"]["name"]: unknown.format("approve", "rebalance"),
+    }
+    assert dict(zip(events.about, events.posted, strict=True)) == {
+        name: ("AnnotationIgnored", words, True) for name, words in told.items()
+    }
 
 
 def test_suspension_is_written_down_before_spouts_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

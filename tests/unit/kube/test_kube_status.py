@@ -126,6 +126,21 @@ class TestConditions:
         assert judged(status, "Enforced") == ("True", "Executor")
         assert judged(status, "Degraded") == ("False", "AsExpected")
 
+    @pytest.mark.parametrize("name", ["pause", "rebalance"])
+    def test_annotation_of_ours_that_does_nothing_is_told_and_the_topology_is_no_less_ready(self, name: str) -> None:
+        one = managed(annotations={f"storm-operator.dev/{name}": "true", "example.com/pause": "true"})
+        told = f"unknown annotation storm-operator.dev/{name}; known is storm-operator.dev/paused"
+        status = status_of(view(managed=one))
+        assert judged(status, "Ready") == ("True", "Running")
+        assert (
+            condition(status, "Ready")["message"] == f"it runs, is measured and managed; metadata.annotations: {told}"
+        )
+        assert told in condition(accepted_status(one, NOW_SECONDS), "Ready")["message"]
+
+    def test_value_that_pauses_nothing_is_told(self) -> None:
+        status = status_of(view(managed=managed(annotations={"storm-operator.dev/paused": "yes"})))
+        assert "metadata.annotations.storm-operator.dev/paused is 'yes'" in condition(status, "Ready")["message"]
+
     def test_unmeasured_executors_are_counted_and_the_problem_is_named(self) -> None:
         status = status_of(view(snapshot=picture(missing=True)))
         assert judged(status, "MetricsReady") == ("False", "Incomplete")

@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from storm_operator.console.cpu_sentences import cpu_sentences
 from storm_operator.console.hold_rules import HOLD_RULES
 from storm_operator.console.last_plan import AS_SAID, last_plan
 from storm_operator.console.load_view import LoadView
 from storm_operator.console.plan_view import PlanView
 from storm_operator.console.views import DecisionView, ExecutorView, PassView, TopologyView
 from storm_operator.core.decision import HoldReason
-from storm_operator.core.host_names import short_names
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.wording import counted, figure, first_of, whole_percent
@@ -111,7 +111,7 @@ def _headline(topology_id: str, decision: DecisionView | None, refused: Sequence
 
 def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
     own = [executor for executor in view.executors if executor.topology == topology.id]
-    sentences = [*_figures(topology, own), *_cpu(topology, view, own)]
+    sentences = [*_figures(topology, own), *cpu_sentences(topology, view, own)]
     if view.completeness < 1.0:
         sentences.append(f"Only {whole_percent(view.completeness)}% of all executors of the cluster have measurements.")
     sentences += [f"{problem[:1].upper()}{problem[1:]}." for problem in view.problems[:MOST_NAMED]]
@@ -158,47 +158,6 @@ def _traffic(topology: TopologyView) -> str:
         return "How many tuples/s cross supervisors is unknown: not all of its executors are measured"
     share = f" ({100 * crossing / whole:.0f}%)" if whole > LEAST_PER_SECOND else ""
     return f"{figure(crossing)} of {figure(whole)} tuples/s between executors cross supervisors{share}"
-
-
-def _cpu(topology: TopologyView, view: PassView, own: Sequence[ExecutorView]) -> tuple[str, ...]:
-    """What its executors use and may use, as far as either is known, and the supervisors of it that are nearest to
-    full."""
-    used = total([one.cpu_used_millicores for one in own])
-    if topology.is_held_to_limits:
-        most = total([one.limit_millicores for one in own])
-        bound = f" and are held to {figure(most)}"
-    else:
-        most = total([one.demand_millicores for one in own])
-        bound = "" if most is None else f" and would get {figure(most)} as CPU limits"
-    sentences = []
-    if used is not None or most is not None:
-        sentences.append(f"Its executors use {figure(used)} millicores{bound}{_tightest(own)}.")
-    if topology.workers and topology.asks_for_limits and not topology.is_held_to_limits:
-        sentences.append("They are not all held to the CPU limits that are asked for.")
-    places = {view.workers[one.worker].supervisor for one in own if one.worker is not None}
-    hosts = short_names([one.host for one in view.supervisors])
-    filled = []
-    for place in sorted(places):
-        one = view.supervisors[place]
-        if one.cpu_used_millicores is not None and one.cpu_capacity_millicores:
-            percent = 100 * one.cpu_used_millicores / one.cpu_capacity_millicores
-            capacity = figure(one.cpu_capacity_millicores)
-            filled.append((-percent, f"{hosts[one.host]} uses {percent:.0f}% of {capacity} millicores"))
-    if filled:
-        sentences.append(f"{first_of([words for _, words in sorted(filled)], '; ', MOST_NAMED)}.")
-    return tuple(sentences)
-
-
-def _tightest(executors: Sequence[ExecutorView]) -> str:
-    near = [
-        (one.cpu_used_millicores / one.limit_millicores, one)
-        for one in executors
-        if one.cpu_used_millicores is not None and one.limit_millicores
-    ]
-    if not near:
-        return ""
-    share, one = max(near, key=lambda item: (item[0], item[1].tasks))
-    return f"; nearest to its limit is {one.component} {one.tasks} with {100 * share:.0f}% of it"
 
 
 def _forecast(loads: Sequence[LoadView]) -> tuple[str, ...]:
@@ -301,9 +260,3 @@ def _number_of_executors(topology: TopologyView, held: HeldResize | None) -> tup
 
 def held_view(held: HeldResize) -> HeldResizeView:
     return HeldResizeView(dict(sorted(held.executors.items())), held.hold.reason.value, held.message)
-
-
-def total(values: Sequence[float | None]) -> float | None:
-    """The sum; None where any is unknown, or there are none."""
-    known = [value for value in values if value is not None]
-    return sum(known) if values and len(known) == len(values) else None

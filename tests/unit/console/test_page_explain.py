@@ -115,6 +115,26 @@ def test_executors_are_held_to_their_limits_and_not_to_what_they_need() -> None:
     assert cpu(False, (unmanaged,) * len(executors)) == f"Its executors use {figure(used)} millicores."
 
 
+def test_limits_that_add_up_to_more_than_a_supervisor_has_are_told_with_it() -> None:
+    """As with a high floor: no executor is sure of its own, though each is within its limit."""
+    seen = page_scene(passes=1).watcher.seen
+
+    def measured(limit: float | None) -> str:
+        executors = tuple(replace(one, worker=0, limit_millicores=limit) for one in seen.view.executors)
+        roomy = tuple(replace(one, cpu_capacity_millicores=1000.0) for one in seen.view.supervisors)
+        found = explain_topology("words", replace(seen.view, executors=executors, supervisors=roomy), (), ())
+        assert found is not None
+        return " ".join(found.parts[0].sentences)
+
+    host = seen.view.supervisors[seen.view.workers[0].supervisor].host
+    assert measured(400.0).endswith(
+        f"CPU limits add up to more than there is: 2,000 of 1,000 millicores on {host}. Executors that use all of"
+        " theirs at once share what there is."
+    )
+    assert "add up" not in measured(200.0)
+    assert "add up" not in measured(None)
+
+
 def test_what_is_missing_is_named() -> None:
     page = page_scene(passes=1)
     page.played.observer.missing = True

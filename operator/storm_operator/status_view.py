@@ -120,7 +120,7 @@ def _last_decisions(view: Document) -> list[Text]:
     if not known and not new:
         return [Text.assemble(("everything", "bold"), ": ", _decision(_decision_about("", decisions), None))]
     rows = [
-        *((one["id"], one["name"], _state(one)) for one in view["topologies"]),
+        *((one["id"], one["name"], _state(one, view)) for one in view["topologies"]),
         *((one, name_of_topology(one), "new") for one in new),
     ]
     lines, told = [], dict[int, str]()
@@ -131,7 +131,9 @@ def _last_decisions(view: Document) -> list[Text]:
     return lines
 
 
-def _state(topology: Document) -> str:
+def _state(topology: Document, view: Document) -> str:
+    if topology["name"] in view.get("paused", ()):  # an operator of before says nothing of it
+        return "paused"
     if not topology["is_managed"]:
         return "not managed"
     if topology["is_held_to_limits"]:

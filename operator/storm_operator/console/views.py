@@ -156,7 +156,8 @@ class PassView:
     """One pass. `measured_at_seconds` is older than `at_seconds` where the cluster could not be seen in this pass.
 
     `age_seconds` is that of the oldest reading; None where nothing was read. `refused` says, each in a sentence, which
-    StormTopologies are not carried out as they stand, not yet, or not at all while paused or suspended, and why.
+    StormTopologies are not carried out as they stand, not yet, or not at all while paused or suspended, and why;
+    `paused` has the names of the topologies that are left as they are by annotation.
     """
 
     at_seconds: float
@@ -172,6 +173,7 @@ class PassView:
     traffic: TrafficView
     decisions: tuple[DecisionView, ...]
     refused: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
 
     @property
     def supervisors_used(self) -> int:

@@ -108,10 +108,8 @@ class Seen:
         with what is not carried out by now."""
         records = (known.record for known in self.plans)
         decisions = decisions_now(self.view.decisions, self.view.at_seconds, records)
-        refused = tuple(one.sentence for one in self.refused)
-        if (decisions, refused) == (self.view.decisions, self.view.refused):
-            return self.view
-        return replace(self.view, decisions=decisions, refused=refused)
+        now = replace(_saying(self.view, self.refused), decisions=decisions)
+        return self.view if now == self.view else now
 
     def plan(self, plan_id: str) -> KnownPlan | None:
         return next((known for known in self.plans if known.record.plan.id == plan_id), None)
@@ -156,8 +154,7 @@ class Watcher:
             for record in report.open_plans:
                 before = _having(before, record)
             refused = self.refused()
-            sentences = tuple(one.sentence for one in refused)
-            view = replace(view_of_pass(report, before.view), refused=sentences)
+            view = _saying(view_of_pass(report, before.view), refused)
             loads: tuple[LoadView, ...] = ()
             if report.snapshot is not None:
                 loads = load_views(report.snapshot, report.forecasts, self._forecasts)
@@ -198,6 +195,12 @@ class Watcher:
             if held != self.seen.held_resizes:
                 changes = self.seen.held_changes + 1
                 self.seen = replace(self.seen, held_resizes=dict(held), held_changes=changes)
+
+
+def _saying(view: PassView, refused: tuple[Refusal, ...]) -> PassView:
+    """`view`, with what is not carried out, and which of that since it is paused."""
+    paused = tuple(sorted(one.topology for one in refused if one.is_pause))
+    return replace(view, refused=tuple(one.sentence for one in refused), paused=paused)
 
 
 def _having(seen: Seen, record: PlanRecord) -> Seen:

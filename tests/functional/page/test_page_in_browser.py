@@ -517,6 +517,7 @@ def test_a_plan_is_approved(browser: Browser, by: str) -> None:
         visitor = Visitor(browser, stage.url)
         try:
             visitor.wait_for("#tabs", "1")
+            visitor.wait_for(".topology .pill", "plan waits for approval")
             visitor.page.keyboard.press("2")
             approve = visitor.page.get_by_role("button", name="Approve")
             approve.wait_for()
@@ -526,6 +527,9 @@ def test_a_plan_is_approved(browser: Browser, by: str) -> None:
                 tab_to(visitor, f"approve-{stage.stage.loop.memory.proposals.waiting[0].plan.id}")
                 visitor.page.keyboard.press("Enter")
             visitor.wait_for(".verdict", "it begins with the next pass")
+            visitor.page.keyboard.press("1")
+            expect(visitor.page.locator(".topology .pill")).to_have_text("plan")
+            visitor.page.keyboard.press("2")
             stage.passes(2)
             visitor.wait_for(".plan", "approved by the operator's page")
             eventually(lambda: len(set(hosts_of_workers(visitor))) == 1, "the plan is in force")

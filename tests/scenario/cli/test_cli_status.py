@@ -122,6 +122,18 @@ def test_of_a_topology_that_nobody_manages_any_more_no_decision_is_told(own: Ope
     assert "words (not managed): nothing is decided about it" in own.run("status")
 
 
+def test_a_paused_topology_is_said_to_be_paused_also_before_the_next_pass(own: Operator) -> None:
+    own.page.watcher.refused = lambda: (
+        Refusal("words.yaml: paused by annotation: left as it is", "words", is_pause=True),
+        Refusal("StormTopology streams/other: it is being submitted", "other"),
+    )
+    own.page.watcher.look_again()
+    assert own.page.get("view")["paused"] == ["words"]
+    assert "words (paused): hold, " in own.run("status"), "what the last pass decided"
+    own.page.played.run({})
+    assert "words (paused): nothing is decided about it" in own.run("status")
+
+
 def test_where_agents_only_observe_no_limit_is_said_to_be_held(own: Operator) -> None:
     """As the storm chart has them: the spec asks for limits, and nobody holds executors to them."""
     played = own.page.played

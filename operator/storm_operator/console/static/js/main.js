@@ -95,7 +95,7 @@ onChange((what) => {
   if (what.has("view")) renderFigures();
   if (what.has("tab") || what.has("theme")) renderView();
   else if (TABS[state.tab].follows?.some((kind) => what.has(kind))) TABS[state.tab].render(view);
-  if (what.has("view") || what.has("selected") || what.has("theme") || what.has("tab")) renderSide(side, dialog);
+  if (what.has("view") || what.has("plans") || what.has("selected") || what.has("theme") || what.has("tab")) renderSide(side, dialog);
   if (what.has("points") || what.has("at") || what.has("view")) timeline.render();
 });
 

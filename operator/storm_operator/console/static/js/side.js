@@ -41,11 +41,11 @@ export function decisionAbout(view, topologyId) {
 }
 
 function topologyCard(topology, view, dialog) {
-  const decision = decisionAbout(view, topology.id);
+  const decision = decisionAbout(view, topology.id), isPaused = view.paused.includes(topology.name);
   return h(
     "div",
     { class: "topology", "data-topology": topology.name },
-    h("div", {}, h("h3", {}, topology.name), decisionPill(decision)),
+    h("div", {}, h("h3", {}, topology.name), decisionPill(decision, isPaused)),
     pairs([
       ["latency p50 · p99", `${figure(topology.latency_p50_ms)} · ${figure(topology.latency_p99_ms)} ms`],
       ["acked · failed", `${figure(topology.acked_per_second)} · ${figure(topology.failed_per_second)} /s`],
@@ -64,10 +64,14 @@ function heldResize({ id }) {
   return held && h("p", { class: "reason held-resize" }, h("span", { class: "pill warn" }, words(held.reason)), ` ${readable(held.message)}`);
 }
 
-export function decisionPill(decision) {
-  if (!decision) return h("span", { class: "pill" }, "not managed");
-  if (decision.kind === "plan") return h("span", { class: "pill accent" }, "plan");
+export function decisionPill(decision, isPaused = false) {
+  if (!decision) return h("span", { class: "pill" }, isPaused ? "paused" : "not managed");
+  if (decision.kind === "plan") return planPill(state.plans.find((plan) => plan.id === decision.plan_id));
   return h("span", { class: `pill ${gradeOf(decision.reason)}` }, words(decision.reason));
+}
+
+function planPill(plan) {
+  return plan?.waits_for_approval ? h("span", { class: "pill warn" }, "plan waits for approval") : h("span", { class: "pill accent" }, "plan");
 }
 
 async function explain(topology, dialog) {

@@ -9,6 +9,7 @@ from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, 
 from storm_operator.apply import Applier
 from storm_operator.core.plan_progress import to_drain
 from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.way_back import is_tried_again
 from storm_operator.loop_ports import Journal, Listener, LoopMemory
 
 KEPT_RECORDS = 50
@@ -16,11 +17,7 @@ ENDED_BY_ANOTHER = "no longer in the journal: another storm-operator managed the
 TAKEN_BACK_BY = "plan {} takes it back"
 WORKED_AT = (PlanState.APPLYING, PlanState.SETTLING, PlanState.FAILED)
 """Told of a plan whose way into force has gone on, or just ended."""
-STANDS = (
-    "it did harm, and is in force all the same: its way back, plan {}, failed, which is tried again after a pause,"
-    " unless the operator is started anew"
-)
-"""What failed is remembered by this life alone."""
+STANDS = "it did harm, and is in force all the same: its way back, plan {}, failed, which is tried again after a pause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ class PlanInHand:
         if kept is None:
             return
         if any(known.plan.id == kept.plan.id for known in self.memory.records):
-            self.journal.clear()
+            self._leave(kept)
         else:
             self.take_up(kept)
 
@@ -162,7 +159,7 @@ class PlanInHand:
         except AdapterError:
             pass  # refused, as one that is too large: all that is left is to clear it
         self.tell(closed)
-        self.journal.clear()
+        self._leave(closed)
 
     def tell(self, record: PlanRecord) -> None:
         """Remember it, and let others know."""
@@ -188,6 +185,12 @@ class PlanInHand:
         """Remember what the applier made of a plan; one that failed is no longer in progress."""
         self._remember(record)
         if record.state.is_final:
+            self._leave(record)
+
+    def _leave(self, record: PlanRecord) -> None:
+        """It is over. Of a way back that failed the next life hears, unless another plan takes its place here: it tries
+        that again, too."""
+        if not is_tried_again(record):
             self.journal.clear()
 
 

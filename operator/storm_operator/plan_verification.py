@@ -12,11 +12,12 @@ from storm_operator.core.groups import Group
 from storm_operator.core.load_history import was_counted_since
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone, why_out_of_reach
-from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import moved_away
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
 from storm_operator.core.way_back import (
+    is_tried_again,
     way_back_anew,
     way_back_from,
     why_it_waits,
@@ -214,13 +215,10 @@ class PlanVerification:
         return True
 
     def _way_back_that_failed(self) -> PlanRecord | None:
-        """That of a plan which did harm, and stands since; None where others came since. Of what an earlier life put in
-        force nothing else is known.
-        """
+        """That of a plan which did harm, and stands since; None where others came since."""
         later: set[str] = set()
         for record in reversed(self.plans.memory.records):
-            is_way_back = record.state is PlanState.FAILED and record.rollback_of and record.approved_by == AUTO
-            if is_way_back and later.isdisjoint(record.plan.topology_ids):
+            if is_tried_again(record) and later.isdisjoint(record.plan.topology_ids):
                 return record
             later.update(record.plan.topology_ids)
         return None

@@ -96,7 +96,7 @@ def test_a_way_back_that_failed_is_tried_again_ever_more_slowly_until_it_is_in_f
     worse = played.loop.memory.records[0]
     assert worse.state is PlanState.EXPIRED
     assert "is in force all the same: its way back" in worse.message
-    assert worse.message.endswith("which is tried again after a pause, unless the operator is started anew")
+    assert worse.message.endswith("failed, which is tried again after a pause")
     played.cluster.rejects = False
     for _ in range(40):
         played.run()
@@ -107,6 +107,25 @@ def test_a_way_back_that_failed_is_tried_again_ever_more_slowly_until_it_is_in_f
     failed = {record.plan.id for record in played.audience.records if record.state is PlanState.FAILED}
     assert len(failed) > len(tries)
     assert played.audience.records[-1].plan.id == back.plan.id, "what happened last is told last"
+
+
+@pytest.mark.parametrize("passes_before_the_end", [0, 1, 12])
+def test_a_way_back_that_failed_is_tried_again_by_the_next_life_too(passes_before_the_end: int) -> None:
+    played = scene()
+    harmful(played)
+    for _ in range(passes_before_the_end):
+        played.run()
+    reborn = next_life_of(played, latency_ms=80.0)
+    assert reborn.loop.recover() is None
+    assert last_state(reborn) is PlanState.FAILED
+    reborn.run()
+    assert last_state(reborn) is PlanState.FAILED, "after a pause"
+    played.cluster.rejects = False
+    for _ in range(8):
+        reborn.run()
+    assert played.cluster.assignment.slot_of == SPREAD
+    assert last_state(reborn) is PlanState.VERIFIED
+    assert played.journal.kept is None
 
 
 @pytest.mark.parametrize(

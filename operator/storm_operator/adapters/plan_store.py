@@ -88,7 +88,7 @@ class PlanStore:
         self._nodes.put(self.journal, content)
 
     def read_journal(self) -> dict[str, Any] | None:
-        """What `write_journal` kept; None when nothing is in progress."""
+        """What `write_journal` kept; None when nothing is in progress, nor a way back to be tried again."""
         content = self._nodes.get(self.journal)
         return None if content is None else decode_object("journal", content, packed_json.decode)
 

@@ -16,6 +16,12 @@ from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import first_of
 
 
+def is_tried_again(record: PlanRecord) -> bool:
+    """Whether it is a way back that failed, of a plan that did harm and is in force all the same: nobody else would
+    propose to leave that. Not one that waited for a person, who may ask again."""
+    return record.state is PlanState.FAILED and bool(record.rollback_of) and record.approved_by == AUTO
+
+
 def why_not_to_be_moved(plan: Plan, groups: Sequence[Group]) -> str:
     """Why not all of the plan's topologies may be moved by now; empty where all of them may."""
     managed = {topology_id: group for group in groups for topology_id in group.topology_ids}

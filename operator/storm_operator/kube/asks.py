@@ -13,6 +13,7 @@ from storm_operator.core.decision import Plan
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.short_repr import short_repr
+from storm_operator.core.way_back import is_tried_again
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.kept_rebalance import NOT_WANTED_AGAIN
 from storm_operator.kube.managed import Body, Registry, annotations_of, key_of
@@ -29,7 +30,7 @@ from storm_operator.kube.rebalances import (
     state_of,
 )
 from storm_operator.kube.shown_plans import ShownPlans
-from storm_operator.plan_in_hand import TAKEN_BACK_BY
+from storm_operator.plan_in_hand import STANDS, TAKEN_BACK_BY
 
 WORDS = ", ".join(Ask)
 DELETED = "its StormRebalance was deleted; the next pass proposes anew if that is due"
@@ -165,14 +166,17 @@ def close_lost(registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: s
     Of one whose way back is in the journal that is how it ended: the life that began that could tell nobody any more.
     """
     begun = {record.plan.id for record in loop.memory.records}
-    ways_back = {record.rollback_of: record.plan.id for record in loop.memory.records}
+    ways_back = {record.rollback_of: record for record in loop.memory.records}
     for body in registry.rebalances():
         namespace, name = key_of(body)
         if cluster_of(body) == nimbus and state_of(body) in UNDER_WAY and name not in begun:
             state = PlanState.EXPIRED.value
             words = f"it was {state_of(body)}, and the journal in ZooKeeper does not know it: how it ended is not known"
-            if name in ways_back:
-                state, words = PlanState.ROLLED_BACK.value, TAKEN_BACK_BY.format(ways_back[name])
+            way_back = ways_back.get(name)
+            if way_back is not None and is_tried_again(way_back):
+                words = STANDS.format(way_back.plan.id)
+            elif way_back is not None:
+                state, words = PlanState.ROLLED_BACK.value, TAKEN_BACK_BY.format(way_back.plan.id)
             kinds.patch_status(REBALANCES, namespace, name, {"state": state, "reason": state, "message": words})
 
 

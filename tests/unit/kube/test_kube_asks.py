@@ -9,14 +9,14 @@ from unittest.mock import Mock
 import pytest
 
 from fake_cluster import FakeCluster
-from kube_builders import NIMBUS, FakeKinds, managed, plan, rebalance, registry_of
+from kube_builders import NIMBUS, FakeKinds, managed, plan, plan_record, rebalance, registry_of
 from loop_scene import Scene as Loop
 from loop_scene import scene as loop_scene
 from loop_scene import with_mode
 from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NoAnswer, NotFound
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
-from storm_operator.core.plan_record import PlanState
+from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.kube.asks import FOREIGN, close_lost, follow_asks, seed_proposals
 from storm_operator.kube.concerns import Concerns
@@ -25,6 +25,7 @@ from storm_operator.kube.kept_rebalance import as_kept
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.rebalances import ASK_ANNOTATION, asked, plan_of
 from storm_operator.kube.shown_plans import ShownPlans
+from storm_operator.plan_in_hand import STANDS
 
 RECOMMEND = with_mode(Mode.RECOMMEND)
 
@@ -517,6 +518,15 @@ class TestRestart:
         (status,) = kinds.statuses()
         (back,) = after.loop.memory.records
         assert (status["state"], status["message"]) == ("RolledBack", f"plan {back.plan.id} takes it back")
+
+    def test_plan_whose_way_back_failed_is_closed_as_in_force_all_the_same(self) -> None:
+        before, kinds, after = Scene(), FakeKinds(), loop_scene()
+        back = replace(before.plan, id="p-back")
+        after.journal.kept = plan_record(PlanState.FAILED, back, rollback_of=before.plan.id, approved_by=AUTO)
+        after.loop.recover()
+        close_lost(registry_of(rebalance("Settling", of=before.plan)), kinds, after.loop, NIMBUS)
+        (status,) = kinds.statuses()
+        assert (status["state"], status["message"]) == ("Expired", STANDS.format("p-back"))
 
     @pytest.mark.parametrize("state", ["Proposed", "Approved", "Verified", "RolledBack"])
     def test_plan_that_is_not_under_way_is_left(self, state: str) -> None:

@@ -12,15 +12,14 @@ from storm_operator.core.model import Assignment, Demand, Executor, name_of_topo
 from storm_operator.core.placement.bearable import network_of_others, with_what_is_borne
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (
-    Prices,
     SeenAssignment,
     beyond_threads,
     cost_seen,
     overload_cost,
-    prices_of,
     see,
     see_demand,
 )
+from storm_operator.core.placement.prices import Prices, prices_of
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
 from storm_operator.core.prediction import predict_change
 from storm_operator.core.relieved_trouble import LEAST_RELIEF_FRACTION, Trouble, relieved_trouble

@@ -33,9 +33,9 @@ from storm_operator.core.placement.objective import (
     network_usage,
     overfull_megabytes,
     overloaded_millicores,
-    prices_of,
     restarted_workers,
 )
+from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.kicks import kick_and_settle
 from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition

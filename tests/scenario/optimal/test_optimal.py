@@ -16,7 +16,7 @@ from storm_operator.adapters.resource_schema import InvalidResource
 from storm_operator.adapters.resource_settings import scheduling_settings
 from storm_operator.core.model import Assignment, Infeasible, Topology
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.objective import cost_of, prices_of
+from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.optimal import (
     OptimumResult,
     SolverMissing,
@@ -34,6 +34,7 @@ from storm_operator.core.placement.optimal_model import (
 )
 from storm_operator.core.placement.optimal_solver import Solution
 from storm_operator.core.placement.optimal_symmetry import executor_orders, first_in_order
+from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.placement.separation import ways_to_separate
 from storm_operator.core.settings import Separation
 

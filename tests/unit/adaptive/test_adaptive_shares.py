@@ -10,7 +10,8 @@ from builders import graph_topology, placed, placement_settings, snapshot, super
 from storm_operator.core.model import Assignment, Demand, Edge, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.adaptive_shares import place_adaptive_as_shared
-from storm_operator.core.placement.objective import cost_seen, overloaded_millicores, prices_of, see
+from storm_operator.core.placement.objective import cost_seen, overloaded_millicores, see
+from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.settings import SchedulingSettings, Separation
 from storm_operator.core.shuffle_shares import ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot

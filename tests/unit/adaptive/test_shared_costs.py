@@ -10,7 +10,8 @@ import pytest
 
 from placement_cases import Case, burdened, random_case
 from storm_operator.core.model import Assignment, Demand
-from storm_operator.core.placement.objective import cost_seen, prices_of, see
+from storm_operator.core.placement.objective import cost_seen, see
+from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.placement.shared_costs import SharedCosts
 from storm_operator.core.settings import Enforcement, ResourceSettings
 from storm_operator.core.shuffle_shares import ShuffleShares

@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.bearable import Bearable, bearable
-from storm_operator.core.placement.objective import cost_of, prices_of
+from storm_operator.core.placement.objective import cost_of
+from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.placement.search.arrays import search_of, with_own_scratch
 from storm_operator.core.placement.search.multilevel import partition
 from storm_operator.core.placement.search.partition_state import Search

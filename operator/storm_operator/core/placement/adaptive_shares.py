@@ -14,7 +14,8 @@ from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, 
 from storm_operator.core.placement.adaptive import SMALLEST_GAIN, place_adaptive
 from storm_operator.core.placement.bearable import is_beyond_gain
 from storm_operator.core.placement.inventory import existing_slots
-from storm_operator.core.placement.objective import see, stateful_executors
+from storm_operator.core.placement.objective import see
+from storm_operator.core.placement.prices import stateful_executors
 from storm_operator.core.placement.shared_costs import SharedCosts
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shuffle_shares import ShuffleShares

@@ -14,14 +14,8 @@ from dataclasses import dataclass, replace
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
-from storm_operator.core.placement.objective import (
-    Prices,
-    SeenAssignment,
-    cost_seen,
-    prices_of,
-    room_for_executors,
-    see,
-)
+from storm_operator.core.placement.objective import SeenAssignment, cost_seen, room_for_executors, see
+from storm_operator.core.placement.prices import Prices, prices_of
 from storm_operator.core.settings import PlacementSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot
 

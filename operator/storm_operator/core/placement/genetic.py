@@ -25,8 +25,9 @@ from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.inventory import obstacles
-from storm_operator.core.placement.objective import prices_of, room_for_executors
+from storm_operator.core.placement.objective import room_for_executors
 from storm_operator.core.placement.parameters import SEED, Parameter, read_parameters
+from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.placement.search_when_due import PARAMETERS as SEARCH_PARAMETERS
 from storm_operator.core.placement.search_when_due import search_when_due
 from storm_operator.core.settings import PlacementSettings

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.objective import cost_of, prices_of
+from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.optimal_bounds import least_cost
 from storm_operator.core.placement.optimal_cpsat import solve_with_cpsat
 from storm_operator.core.placement.optimal_model import (
@@ -22,6 +22,7 @@ from storm_operator.core.placement.optimal_model import (
     to_places,
 )
 from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, ExactSolver, Solution
+from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.placement.separation import ways_to_separate
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
-from storm_operator.core.placement.objective import cost_of, prices_of, room_for_executors, stateful_executors
+from storm_operator.core.placement.objective import cost_of, room_for_executors
+from storm_operator.core.placement.prices import prices_of, stateful_executors
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -14,7 +14,7 @@ import numpy as np
 
 from storm_operator.core.arrays import NOWHERE
 from storm_operator.core.placement.inventory import free_slots, obstacles
-from storm_operator.core.placement.objective import Prices, stateful_components
+from storm_operator.core.placement.prices import Prices, stateful_components
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
 

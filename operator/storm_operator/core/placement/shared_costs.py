@@ -17,17 +17,16 @@ from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.placed_traffic import place_traffic
 from storm_operator.core.placement.capacity import memory_capacities
 from storm_operator.core.placement.objective import (
-    Prices,
     beyond_threads,
     excess,
     losses_of,
     overload_cost,
-    prices_of,
     restarts_of,
     room_for_executors,
     wanted_megabytes,
     wanted_millicores,
 )
+from storm_operator.core.placement.prices import Prices, prices_of
 from storm_operator.core.placement.priorities import are_ranked, outranking_millicores
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shuffle_shares import ShuffleShares

@@ -18,7 +18,8 @@ from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.executor_values import rows_of, values_of
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
-from storm_operator.core.placement.objective import Prices, prices_of, room_for_executors
+from storm_operator.core.placement.objective import room_for_executors
+from storm_operator.core.placement.prices import Prices, prices_of
 from storm_operator.core.placement.priorities import rank_steps, ranks_of
 from storm_operator.core.placement.search.zones import zones_of
 from storm_operator.core.placement.slots import match_slots

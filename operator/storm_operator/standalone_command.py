@@ -20,10 +20,8 @@ from storm_operator.connection_options import agents_from, connection_from, prom
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.control_loop import PassReport
-from storm_operator.core.learned_profile import NoProfile
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
-from storm_operator.folders import is_folder
 from storm_operator.history.settings import (
     MOST_DAYS,
     MOST_GIGABYTES,
@@ -44,6 +42,7 @@ from storm_operator.standalone import (
     saying_when_asked_to_end,
     stop_on_signals,
 )
+from storm_operator.standalone_options import check_paths, refuse_idle, say_what_is_no_profile_yet
 from storm_operator.suspended_here import SuspendedHere
 from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
@@ -118,12 +117,12 @@ def standalone(
     ] = None,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
-    _check_paths(folder, storm_home, storm_conf_dir)
+    check_paths(folder, storm_home, storm_conf_dir)
     is_recorded = history is not None
-    _refuse_idle(context, ("page_approval", "page_host"), page_port, "for the page; --page-port 0 says: none")
-    _refuse_idle(context, ("history_days", "history_gigabytes"), is_recorded, "for what --history records: give it too")
-    _refuse_idle(context, ("submission_seconds",), local or storm_home, "for what is submitted: give --storm-home too")
-    _refuse_idle(context, ("history_cluster",), is_recorded or profile, "for --history and --profile: give one of them")
+    refuse_idle(context, ("page_approval", "page_host"), page_port, "for the page; --page-port 0 says: none")
+    refuse_idle(context, ("history_days", "history_gigabytes"), is_recorded, "for what --history records: give it too")
+    refuse_idle(context, ("submission_seconds",), local or storm_home, "for what is submitted: give --storm-home too")
+    refuse_idle(context, ("history_cluster",), is_recorded or profile, "for --history and --profile: give one of them")
     connection = connection_from(
         local,
         nimbus,
@@ -138,7 +137,7 @@ def standalone(
     )
     stop = stop_on_signals()
     say, patience = say_on_stdout(on_closed=stop.set), Patience(stop)
-    _say_what_is_no_profile_yet(profile, say)
+    say_what_is_no_profile_yet(profile, say)
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
         until_ended.enter_context(saying_when_asked_to_end(stop, say))
@@ -247,44 +246,11 @@ def _serve(metrics: OperatorMetrics, port: int) -> HttpServer:
         raise typer.BadParameter(f"--metrics-port: {error}") from None
 
 
-def _say_what_is_no_profile_yet(profile: Path | None, say: Callable[[str], None]) -> None:
-    if profile is None:
-        return
-    try:
-        profile.stat()
-    except FileNotFoundError:
-        say(f"--profile: {profile} is not there yet; it is followed once it is")
-    except OSError as error:
-        say(f"--profile: {profile} cannot be read yet ({error.strerror}); it is followed once it can")
-    else:
-        found = ProfileFile(profile, "").reading()
-        if isinstance(found, NoProfile):
-            say(f"--profile: {found.reason}; it is followed once it is a profile")
-
-
 def _follow(folder: Path, say: Callable[[str], None], nimbus: tuple[str, ...]) -> TopologyFolder:
     followed = TopologyFolder(folder, say, nimbus)
     if followed.is_empty():
         say(f"no StormTopology is in {folder} yet ({', '.join(SUFFIXES)}): nothing is managed until one is there")
     return followed
-
-
-def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:
-    if not is_folder(folder):
-        raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
-    if (storm_home is None) != (storm_conf_dir is None):
-        raise typer.BadParameter("--storm-home and --storm-conf-dir: give both, or none where nothing is submitted")
-    for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
-        if path is not None and not is_folder(path):
-            raise typer.BadParameter(f"{option}: {path} is no folder")
-
-
-def _refuse_idle(context: typer.Context, names: tuple[str, ...], user: object, what_for: str) -> None:
-    """A usage error for the first of these options that is given although there is no `user` of it."""
-    sources = ((name, context.get_parameter_source(name)) for name in names)
-    idle = next((name for name, source in sources if source is not None and source.name == "COMMANDLINE"), None)
-    if idle and not user:
-        raise typer.BadParameter(f"--{idle.replace('_', '-')} is {what_for}")
 
 
 def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Protocol
 
 from storm_operator.adapters.errors import AdapterError
@@ -26,6 +24,17 @@ from storm_operator.core.lifecycle import (
 )
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.lifecycle_progress import (
+    BEING_WITHDRAWN,
+    NEVER_SUBMITTED,
+    SUBMITTED,
+    TRIED_EARLIER,
+    Progress,
+    Stage,
+    drift,
+    is_under_way,
+    why_not_as_described,
+)
 
 
 class TopologyCommands(Protocol):
@@ -51,40 +60,6 @@ class Submitter(Protocol):
 
     def withdraw(self, spec: TopologySpec) -> bool:
         """End a submission that may be under way; True once there is none."""
-
-
-class Stage(StrEnum):
-    """Where a topology stands on its way into Storm, in one word for status and metrics."""
-
-    SUBMITTING = "Submitting"
-    RUNNING = "Running"
-    REPLACING = "Replacing"
-    SUSPENDED = "Suspended"
-    WAITING = "Waiting"
-    FAILED = "Failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where one topology stands, and why; `topology_id` once Nimbus has given it one.
-
-    Of a submission that failed the end of its log follows in `message`.
-    """
-
-    stage: Stage
-    message: str = ""
-    topology_id: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """`message` without a log."""
-        return self.message.partition("\n")[0]
-
-
-NEVER_SUBMITTED = Progress(Stage.SUSPENDED, "suspended before it was submitted")
-SUBMITTED = Progress(Stage.SUBMITTING, "submitted: it runs from the next pass on")
-TRIED_EARLIER = "its definition or jar changes"
-BEING_WITHDRAWN = Progress(Stage.SUSPENDED, "suspended while it was submitted: that is being ended")
 
 
 @dataclass(slots=True)
@@ -113,7 +88,7 @@ class LifecycleManager:
     @property
     def is_under_way(self) -> bool:
         """Whether any topology gets into Storm, or waits for its old one to end, as of the last step."""
-        return any(map(_is_under_way, self.progress.values()))
+        return any(map(is_under_way, self.progress.values()))
 
     @property
     def next_try_at_seconds(self) -> float:
@@ -123,7 +98,7 @@ class LifecycleManager:
     def not_as_described(self) -> tuple[Refusal, ...]:
         """Why topologies do not run (yet) as StormTopologies say, or are suspended, as of the last step."""
         retries, known = dict(self.retries), sorted(dict(self.progress).items())
-        words = {name: _why_not_as_described(progress, retries.get(name)) for name, progress in known}
+        words = {name: why_not_as_described(progress, retries.get(name)) for name, progress in known}
         return tuple(Refusal(f"{name}: {why}", name) for name, why in words.items() if why)
 
     def remember(self, name: str, known: Progress, suspended: bool) -> None:
@@ -241,7 +216,7 @@ class LifecycleManager:
         before = self.progress.get(name)
         if before is None or not before.topology_id or before.stage not in (Stage.RUNNING, Stage.SUSPENDED):
             return
-        words = _drift(before, action, running)
+        words = drift(before, action, running)
         if words:
             self.repairs[name] = words
             self.say(f"{name}: {words}")
@@ -263,44 +238,6 @@ class LifecycleManager:
             self.say(sentence)
 
 
-def _why_not_as_described(progress: Progress, retry: Retry | None) -> str:
-    """Empty where it runs, and nothing is left to be done."""
-    match progress.stage:
-        case Stage.FAILED if retry is not None:
-            next_try = datetime.fromtimestamp(retry.not_before_seconds, UTC)
-            return f"tried again from {next_try:%H:%M:%S} UTC on, or when {TRIED_EARLIER}: {progress.sentence}"
-        case Stage.FAILED | Stage.WAITING | Stage.RUNNING:
-            return progress.sentence
-        case Stage.SUBMITTING:
-            return progress.message or "it is being submitted"
-        case Stage.REPLACING:
-            return f"it is replaced, because {progress.message}; the old one is given its time to finish"
-        case Stage.SUSPENDED:
-            return f"suspended: {progress.message}" if progress.topology_id else progress.message
-
-
-def _is_under_way(progress: Progress) -> bool:
-    """Not of one that waits for somebody else to submit it."""
-    waits_for_its_end = progress.stage is Stage.WAITING and bool(progress.topology_id)
-    return progress.stage in (Stage.SUBMITTING, Stage.REPLACING) or waits_for_its_end or progress == BEING_WITHDRAWN
-
-
 def _may_be_suspended(running: RunningTopology | None, topology_id: str) -> bool:
     """Whether the topology of that id still is as it was suspended, or nobody can tell while it is rebalanced."""
     return running is not None and running.id == topology_id and (running.is_inactive or running.is_being_rebalanced)
-
-
-def _drift(before: Progress, action: Action | None, running: RunningTopology | None) -> str:
-    """What somebody else did to a topology since it was left running or suspended; empty when nothing."""
-    match action:
-        case Submit():
-            return "it was killed by somebody else; it is submitted again"
-        case Wait(_, reason):
-            return f"it was killed by somebody else: {reason}"
-        case Resume() if before.stage is Stage.RUNNING:
-            return "it was deactivated by somebody else; it is activated again"
-        case Suspend() if before.stage is Stage.SUSPENDED:
-            return "it was activated by somebody else although spec.suspend is true; it is deactivated again"
-    if running is not None and running.id != before.topology_id:
-        return f"it was killed and submitted anew by somebody else: {before.topology_id} is {running.id} now"
-    return ""

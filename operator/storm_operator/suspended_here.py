@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from storm_operator.adapters.errors import MalformedDocument
-from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+from storm_operator.lifecycle_manager import LifecycleManager
+from storm_operator.lifecycle_progress import Progress, Stage
 
 
 class SuspendedDocument(Protocol):

@@ -17,7 +17,7 @@ from storm_operator.core.wording import counted, first_of
 from storm_operator.kube.enforced import NO_LIMITS, EnforcedPlace, LimitsInForce, verdict
 from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.rebalances import timestamp
-from storm_operator.lifecycle_manager import NEVER_SUBMITTED, Progress, Stage
+from storm_operator.lifecycle_progress import NEVER_SUBMITTED, Progress, Stage
 
 UNMEASURED = frozenset(
     {

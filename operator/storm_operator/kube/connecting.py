@@ -26,7 +26,8 @@ from storm_operator.kube.managed import Managed, nimbus_of_status, submitted_sta
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.kube.submission import JobSettings
-from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+from storm_operator.lifecycle_manager import LifecycleManager
+from storm_operator.lifecycle_progress import Progress, Stage
 
 CONNECT_PATIENCE_SECONDS = 10.0
 NIMBUS_NAMED_BY = "spec.nimbus (or --nimbus)"

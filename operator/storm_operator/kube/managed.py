@@ -14,7 +14,7 @@ from storm_operator.core.model import name_of_topology
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
 from storm_operator.kube.grouped import ALL, Grouped
-from storm_operator.lifecycle_manager import Stage
+from storm_operator.lifecycle_progress import Stage
 
 Body = Mapping[str, Any]
 Key = tuple[str, str]

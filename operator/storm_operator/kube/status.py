@@ -19,7 +19,7 @@ from storm_operator.kube.conditions import (
 from storm_operator.kube.managed import Body, Managed, submitted_stages
 from storm_operator.kube.rebalance_status import shown_state
 from storm_operator.kube.rebalances import FINAL_STATES, timestamp
-from storm_operator.lifecycle_manager import Stage
+from storm_operator.lifecycle_progress import Stage
 
 PHASES = {
     Stage.SUBMITTING: "Submitting",

@@ -38,7 +38,7 @@ from storm_operator.kube.rebalances import surplus
 from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.kube.status_news import FIGURES_SECONDS, LONGEST_MESSAGE
 from storm_operator.kube.topology_views import view_of
-from storm_operator.lifecycle_manager import Progress, Stage
+from storm_operator.lifecycle_progress import Progress, Stage
 
 NAME = f"streams/{plan().id}"
 VERIFIED = plan_record(PlanState.VERIFIED, approved_by=AUTO, in_force_at_seconds=NOW_SECONDS)

@@ -40,7 +40,8 @@ from storm_operator.kube.page import KubePage
 from storm_operator.kube.runner import ClusterRunner
 from storm_operator.kube.status import refused_status, status_of, trouble_status
 from storm_operator.kube.submission import JobSettings, JobSubmitter
-from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+from storm_operator.lifecycle_manager import LifecycleManager
+from storm_operator.lifecycle_progress import Progress, Stage
 from storm_operator.loop_ports import report_of_unseen
 
 Act = Callable[[Registry], object]

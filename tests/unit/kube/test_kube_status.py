@@ -35,7 +35,7 @@ from storm_operator.kube.enforced import EnforcedPlace, LimitsInForce, limits_in
 from storm_operator.kube.managed import Managed, managed_from
 from storm_operator.kube.status import accepted_status, refused_status, status_of, unfinished_plan
 from storm_operator.kube.status_news import is_due, is_news
-from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, Progress, Stage
+from storm_operator.lifecycle_progress import BEING_WITHDRAWN, NEVER_SUBMITTED, Progress, Stage
 
 RUNNING = Progress(Stage.RUNNING, "", TOPOLOGY_ID)
 NO_CHANGE = Hold(HoldReason.NO_CHANGE, "adaptive proposes the assignment in force")

@@ -19,7 +19,7 @@ from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary, Topolo
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
 from storm_operator.kube.status import PHASES, status_of
-from storm_operator.lifecycle_manager import Progress, Stage
+from storm_operator.lifecycle_progress import Progress, Stage
 
 MEASURED = Outcome(1.0, 2.0, 3.0, 4.0, 5.0)
 HOLD = Hold(HoldReason.GAIN_TOO_SMALL, "3%", gain_percent=3.0)

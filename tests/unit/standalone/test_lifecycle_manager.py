@@ -17,7 +17,8 @@ from storm_operator.core.lifecycle import SUBMITTED_BY_OTHERS, RunningTopology
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource, TopologySpec
 from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
-from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, LifecycleManager, Progress, Stage
+from storm_operator.lifecycle_manager import LifecycleManager
+from storm_operator.lifecycle_progress import BEING_WITHDRAWN, NEVER_SUBMITTED, Progress, Stage
 
 
 @dataclass

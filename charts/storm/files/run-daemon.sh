@@ -6,6 +6,8 @@
 #                   go on, while the end of the container would be their end too. Quick deaths in a row end it all the same.
 #   DRAIN_SECONDS   told to end, end the daemon at once but stay for at most so long while workers run. They go on until
 #                   Nimbus has given their executors to others, see that, and end by themselves.
+#   KEEP_LOGS_DAYS  remove, once an hour, the logs of topologies that ended so long ago. Needs LOGS and CODE, see
+#                   remove-old-logs.sh.
 set -u
 
 QUICK_DEATH_SECONDS=10
@@ -84,10 +86,18 @@ told_to_end() {
   if [ -n "$daemon" ]; then kill -TERM "$daemon" 2>/dev/null; fi
 }
 
+remove_old_logs() {
+  while true; do
+    /bin/bash "$(dirname "$0")/remove-old-logs.sh" "$KEEP_LOGS_DAYS" "$LOGS" "$CODE"
+    sleep 3600
+  done
+}
+
 ending=
 daemon=
 quick_deaths=0
 trap told_to_end TERM INT
+[ "${KEEP_LOGS_DAYS:-0}" = 0 ] || remove_old_logs &
 
 while [ -z "$ending" ]; do
   [ -z "${WAIT_FOR_PORT:-}" ] || wait_for_port

@@ -54,6 +54,7 @@ WRONG_VALUES = [
     ("storm", "supervisor.resources.requests.cpu=2", ("supervisor.resources.requests.cpu: 2 is more than", ", 1")),
     ("storm", "supervisor.scaling.omitReplicas=true", ("supervisor.scaling.omitReplicas: true", "enabled is false")),
     ("storm", "supervisor.drainSeconds=-1", ("/supervisor/drainSeconds", "want 0")),
+    ("storm", "supervisor.keepLogsDays=week", ("/supervisor/keepLogsDays", "want integer")),
     ("storm", "nimbus.persistence.enabled=true,nimbus.persistence.size=null", ("/nimbus/persistence", "'size'")),
     ("storm", "networkPolicy.enabled=true,networkPolicy.operator=null", ("/networkPolicy", "'operator'")),
     (

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -243,3 +244,53 @@ def test_an_agents_peers_are_all_other_supervisors(pod: str, count: int, peers: 
     for name in names:
         expected += ["--peer", f"{name}={name}:9464"]
     assert done.stdout.split() == expected
+
+
+def remove_old_logs(pod: dict[str, Any], node: Path) -> str:
+    """What the script says, told what the supervisor's container is told, with the folder `node` as its root."""
+    told = {one["name"]: one.get("value", "") for one in container(pod, "supervisor")["env"]}
+    folders = (f"{node}{told[name]}" for name in ("LOGS", "CODE"))
+    command = ["bash", str(SCRIPTS / "remove-old-logs.sh"), told["KEEP_LOGS_DAYS"], *folders]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def log_of(node: Path, topology: str, days_old: float) -> Path:
+    """A worker's log that was written to so long ago, in a folder that is as old."""
+    file = node / "var/log/storm/workers-artifacts" / topology / "6700" / "worker.log"
+    file.parent.mkdir(parents=True)
+    file.write_text("words\n")
+    when = time.time() - days_old * 86_400
+    for path in (file, file.parent, file.parent.parent):
+        os.utime(path, (when, when))
+    return file
+
+
+def test_logs_of_ended_topologies_go_after_a_while(helm: Helm, tmp_path: Path) -> None:
+    """Nothing else removes them: the node's disk fills up with those of each topology that was ever submitted."""
+    pod = helm.template("storm", "supervisor.keepLogsDays=7").one("StatefulSet", "storm-supervisor")
+    ended = log_of(tmp_path, "words-1-1767268800", days_old=8.5)
+    just_ended = log_of(tmp_path, "words-2-1767868800", days_old=0.0)
+    silent = log_of(tmp_path, "quiet-3-1767268900", days_old=30.0)
+    (tmp_path / "var/lib/storm/supervisor/stormdist/quiet-3-1767268900").mkdir(parents=True)
+    said = remove_old_logs(pod["spec"]["template"]["spec"], tmp_path)
+    assert [one.exists() for one in (ended, just_ended, silent)] == [False, True, True]
+    assert said == "removed the logs of words-1-1767268800, which has ended: none of them was written to for 7 days\n"
+    assert [one.name for one in ended.parents[2].iterdir() if one.name.startswith("words-1")] == []
+
+
+def test_without_any_logs_there_is_nothing_to_remove(helm: Helm, tmp_path: Path) -> None:
+    pod = helm.template("storm").one("StatefulSet", "storm-supervisor")
+    assert remove_old_logs(pod["spec"]["template"]["spec"], tmp_path) == ""
+
+
+@pytest.mark.parametrize("days", ["7", "0", ""])
+def test_old_logs_are_removed_beside_the_daemon_unless_they_are_to_stay(
+    start: Start, tmp_path: Path, days: str
+) -> None:
+    old = log_of(tmp_path, "words-1-1767268800", days_old=8.5)
+    folders = {"LOGS": str(old.parents[2]), "CODE": str(tmp_path / "stormdist")}
+    daemon = start(
+        "for i in {1..20}; do sleep 0.1; [ -e $OLD ] || break; done", KEEP_LOGS_DAYS=days, OLD=str(old), **folders
+    )
+    assert daemon.status() == 0
+    assert old.exists() is (days != "7")

@@ -14,7 +14,7 @@ from kubernetes.client import ApiClient
 
 from kube_builders import api_refusal, topology_body
 from storm_operator.adapters.kube import events as module
-from storm_operator.adapters.kube.events import LONGEST_MESSAGE, Events, event_body
+from storm_operator.adapters.kube.events import LONGEST_MESSAGE, RETRIED_AFTER_SECONDS, Events, event_body
 
 NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
 WORDS = topology_body()
@@ -59,7 +59,8 @@ class Scene:
         self.api = api
         self.now = NOW
         self.said: list[str] = []
-        self.events = Events(cast("ApiClient", None), lambda: self.now, self.said.append)
+        self.passed = 0.0
+        self.events = Events(cast("ApiClient", None), lambda: self.now, self.said.append, lambda: self.passed)
 
     def post(self, message: str = "from 2 to 3 pods", about: dict[str, Any] = WORDS) -> int:
         """How many were posted so far."""
@@ -128,6 +129,16 @@ class TestPost:
         scene.now += timedelta(minutes=1)
         assert scene.post() == 2
         assert scene.post() == 2
+
+    def test_other_news_is_not_waited_for_too_while_the_api_server_hangs(self, scene: Scene) -> None:
+        """Of a plan each topology is told at each step, while spouts may be paused."""
+        scene.api.create_namespaced_event.side_effect = TimeoutError("timed out")
+        assert scene.post() == 1
+        assert scene.post(about=topology_body("other")) == 1
+        assert len(scene.said) == 1
+        scene.api.create_namespaced_event.side_effect = None
+        scene.passed += RETRIED_AFTER_SECONDS
+        assert scene.post(about=topology_body("other")) == 2
 
     def test_news_posted_again_is_not_the_oldest(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "KEPT", 2)

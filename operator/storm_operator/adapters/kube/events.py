@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from kubernetes.client import ApiClient, CoreV1Api
 
-from storm_operator.adapters.kube.errors import Conflict, KubernetesError, api_errors
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NoAnswer, api_errors
 from storm_operator.core.clock_steps import is_younger
 
 TIMEOUT_SECONDS = 5.0
 LONGEST_MESSAGE = 1000
 REPEATED_AFTER_SECONDS = 3600.0
 RETRIED_AFTER_SECONDS = 60.0
-"""Of news that could not be posted, where it is told again: an API server that refuses is not asked each time."""
+"""Of news that could not be posted, where it is told again: an API server that refuses is not asked each time. One that
+does not answer is asked nothing at all for so long: a plan that is told to hundreds would wait for each of them."""
 KEPT = 2000
 
 
 class Events:
-    """Posts events, for all threads. An event is news for people: that one could not be posted stops nothing."""
+    """Posts events, for all threads. An event is news for people: that one could not be posted stops nothing.
 
-    def __init__(self, client: ApiClient, now: Callable[[], datetime], say: Callable[[str], None]) -> None:
+    `now` is the time with its zone; `clock` one that nobody sets, in seconds.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        now: Callable[[], datetime],
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._api: Any = CoreV1Api(client)
         self._now = now
         self._say = say
+        self._clock = clock
+        self._silent_until = -math.inf
         self._lock = threading.Lock()
         self._posted: dict[str, float] = {}
 
     def post(self, about: Mapping[str, Any], reason: str, message: str, warning: bool = False) -> None:
         """Post once per object, reason and message an hour. `about` is the object's body."""
+        if self._clock() < self._silent_until:
+            return
         metadata = about["metadata"]
         now = self._now()
         key = f"{metadata.get('uid', '')} {reason} {message}"
@@ -45,6 +61,8 @@ class Events:
         except Conflict:
             return
         except KubernetesError as error:
+            if isinstance(error, NoAnswer):
+                self._silent_until = self._clock() + RETRIED_AFTER_SECONDS
             self._is_news_again(key, now.timestamp() + RETRIED_AFTER_SECONDS)
             self._say(str(error))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,11 +22,16 @@ from storm_operator.kube.rebalances import FINAL_STATES, rebalance_body, surplus
 from storm_operator.kube.shown_plans import Place, ShownPlans
 from storm_operator.kube.status_news import has_figures, is_due, is_news, with_short_messages
 
+MOST_UNSHOWN = 50
+"""Plans that are over and could not be shown: of more, the last. That may go on for months, as under an admission
+policy that nobody mends."""
+
 WATCH_PATIENCE_SECONDS = 30.0
 """What was written is believed for so long; after that what the watch says counts, whoever wrote that."""
 
 SILENCE_SECONDS = 10.0
-"""So long no status is written after one that was not answered: there may be hundreds, and each would wait as long."""
+"""So long nothing is written after what was not answered: there may be hundreds of statuses, and each would wait as
+long; and plans go on meanwhile, whose spouts may be paused."""
 
 WARNING_STATES = frozenset({PlanState.FAILED, PlanState.ROLLED_BACK})
 
@@ -79,7 +85,15 @@ class Publisher:
         if report.snapshot is not None:
             running = {topology.id for topology in report.snapshot.topologies}
             self.last_record = {i: record for i, record in self.last_record.items() if i in running}
-        resources = {managed.uid for managed in self.registry.topologies()}
+        managed = self.registry.topologies()
+        names = {"/".join(one.key) for one in managed}
+        for reason in ("StatusRefused", "HistoryKept"):
+            self.concerns.keep(reason, names)
+        over = [plan_id for plan_id, record in self.unshown.items() if record.state.is_final]
+        for plan_id in over[:-MOST_UNSHOWN]:
+            del self.unshown[plan_id]
+        self.concerns.keep("PlanNotShown", self.unshown)
+        resources = {one.uid for one in managed}
         self.written = {uid: known for uid, known in self.written.items() if uid in resources}
         self.figures_at = {uid: at for uid, at in self.figures_at.items() if uid in resources}
         kept = {key_of(body) for body in self.registry.rebalances()}
@@ -115,7 +129,7 @@ class Publisher:
         figures_age_seconds = self.clock() - self.figures_at.get(managed.uid, -math.inf)
         if not is_due(old, status, figures_age_seconds):
             return False
-        if self.clock() < self.silent_until:
+        if self._is_silent:
             return True
         concern = Concern("StatusRefused", "/".join(managed.key))
         written = self.concerns.attempt(concern, lambda: self._put_status(managed.key, status), self._teller(managed))
@@ -125,12 +139,21 @@ class Publisher:
                 self.figures_at[managed.uid] = self.clock()
         return not written
 
-    def _put_status(self, key: tuple[str, str], status: Body) -> None:
+    @property
+    def _is_silent(self) -> bool:
+        return self.clock() < self.silent_until
+
+    @contextmanager
+    def _noting_silence(self) -> Iterator[None]:
         try:
-            self.kinds.patch_status(TOPOLOGIES, *key, status)
+            yield
         except NoAnswer:
             self.silent_until = self.clock() + SILENCE_SECONDS
             raise
+
+    def _put_status(self, key: tuple[str, str], status: Body) -> None:
+        with self._noting_silence():
+            self.kinds.patch_status(TOPOLOGIES, *key, status)
 
     def tell(self, managed: Managed, reason: str, message: str, warning: bool = False) -> None:
         self.events.post(managed.body, reason, message, warning)
@@ -138,15 +161,16 @@ class Publisher:
     def trim_history(self, owner: Managed, limit: int) -> None:
         """Delete the oldest finished plans beyond `limit`."""
         old = surplus(self.registry.rebalances_of(owner), owner, limit, time.time())
-        if old:
+        if old and not self._is_silent:
             concern = Concern("HistoryKept", "/".join(owner.key))
             self.concerns.attempt(concern, lambda: self._delete(old), self._teller(owner))
 
     def _delete(self, rebalances: tuple[Body, ...]) -> None:
-        for body in rebalances:
-            metadata = body["metadata"]
-            self.kinds.delete(REBALANCES, metadata["namespace"], metadata["name"])
-            self.registry.forget_rebalance((metadata["namespace"], metadata["name"]))
+        with self._noting_silence():
+            for body in rebalances:
+                namespace, name = key_of(body)
+                self.kinds.delete(REBALANCES, namespace, name)
+                self.registry.forget_rebalance((namespace, name))
 
     def _teller(self, managed: Managed) -> Callable[[str, str], None]:
         return lambda reason, message: self.tell(managed, reason, message, warning=True)
@@ -156,15 +180,24 @@ class Publisher:
         owner = next(iter(self._owners(record.plan)), None)
         concern = Concern("PlanNotShown", record.plan.id)
         tell = self._teller(owner) if owner is not None else None
-        if self.concerns.attempt(concern, lambda: self._write_rebalance(record), tell, record.state.value):
+        is_shown = not self._is_silent and self.concerns.attempt(
+            concern, lambda: self._write_rebalance(record), tell, record.state.value
+        )
+        if is_shown:
             self.unshown.pop(record.plan.id, None)
         else:
             self.unshown[record.plan.id] = record
 
     def _write_rebalance(self, record: PlanRecord) -> None:
+        with self._noting_silence():
+            self._write_to_its_resource(record)
+        words = f"plan {record.plan.id}: {record.message or record.plan.reason}"
+        for each in self._owners(record.plan):
+            self.tell(each, f"Plan{shown_state(record)}", words, record.state in WARNING_STATES)
+
+    def _write_to_its_resource(self, record: PlanRecord) -> None:
         plan = record.plan
-        owners = self._owners(plan)
-        owner = next(iter(owners), None)
+        owner = next(iter(self._owners(plan)), None)
         known = self.shown.place_of(plan)
         if known is None and owner is not None and not _came_to_nothing(record):
             body = with_short_messages(rebalance_body(record, owner, self.hosts()))
@@ -172,9 +205,6 @@ class Publisher:
             known = owner.key[0], {}
         if known is not None:
             self._write_step(record, known)
-        words = f"plan {plan.id}: {record.message or plan.reason}"
-        for each in owners:
-            self.tell(each, f"Plan{shown_state(record)}", words, record.state in WARNING_STATES)
 
     def _owners(self, plan: Plan) -> list[Managed]:
         """The resources of its topologies; the plan's own resource is the first one's."""

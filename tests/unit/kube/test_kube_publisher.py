@@ -32,7 +32,13 @@ from storm_operator.core.model import Topology
 from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube import publisher as publisher_module
 from storm_operator.kube.managed import Body, Managed
-from storm_operator.kube.publisher import SILENCE_SECONDS, WATCH_PATIENCE_SECONDS, Publisher, decision_for
+from storm_operator.kube.publisher import (
+    MOST_UNSHOWN,
+    SILENCE_SECONDS,
+    WATCH_PATIENCE_SECONDS,
+    Publisher,
+    decision_for,
+)
 from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import surplus
 from storm_operator.kube.shown_plans import ShownPlans
@@ -301,6 +307,19 @@ class TestRecord:
             played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
         assert [status["state"] for status in played.kinds.statuses()] == ["Settling", "Verified"]
 
+    def test_step_is_not_waited_for_while_the_api_server_hangs(self) -> None:
+        """Spouts may be paused meanwhile."""
+        played = Scene()
+        played.kinds.error = NoAnswer("the Kubernetes API does not answer")
+        for state in (PlanState.APPLYING, PlanState.SETTLING):
+            played.publisher.on_record(plan_record(state))
+        played.publisher.on_record(plan_record(PlanState.APPLYING, of=plan("p-2")))
+        assert played.kinds.attempts == 1
+        played.kinds.error = None
+        played.now += max(SILENCE_SECONDS, FIRST_RETRY_SECONDS)
+        played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
+        assert [status["state"] for status in played.kinds.statuses()] == ["Settling", "Applying"]
+
     def test_resource_that_could_not_be_made_is_made_at_the_next_step(self) -> None:
         played = Scene()
         played.kinds.error = KubernetesError("down")
@@ -403,6 +422,15 @@ class TestHistory:
         played.publisher.trim_history(managed(), 2)
         assert played.kinds.verbs() == ["delete", "delete"]
 
+    def test_that_hangs_is_not_waited_for_once_more_for_each_resource(self) -> None:
+        played = Scene(rebalance("Verified"), topology_body("other"))
+        other = rebalance("Verified", owner=managed("other"))
+        played.registry.put_rebalance({**other, "metadata": {**other["metadata"], "name": "p-other"}})
+        played.kinds.error = NoAnswer("the Kubernetes API does not answer")
+        for name in ("words", "other"):
+            played.publisher.trim_history(managed(name), 0)
+        assert played.kinds.attempts == 1
+
 
 class TestMemory:
     """What comes and goes for months must not be kept."""
@@ -444,6 +472,25 @@ class TestMemory:
         played.publisher.on_record(plan_record(state))
         self.end_pass(played, WORDS)
         assert list(played.shown.written) == [plan().id] * is_kept
+
+    def test_of_plans_that_cannot_be_shown_the_last_are_kept(self) -> None:
+        played = Scene()
+        played.kinds.error = KubernetesError("create stormrebalances: an admission policy forbids it")
+        for number in range(MOST_UNSHOWN + 5):
+            played.publisher.on_record(plan_record(PlanState.VERIFIED, of=plan(f"p-{number}")))
+            self.end_pass(played, WORDS)
+        kept = [f"p-{number}" for number in range(5, MOST_UNSHOWN + 5)]
+        assert list(played.publisher.unshown) == kept
+        assert {about for _, about in played.publisher.concerns.troubles} == set(kept)
+
+    def test_troubles_of_deleted_resources_go(self) -> None:
+        played = Scene(topology_body("other"))
+        played.kinds.error = KubernetesError("status: not valid")
+        for name in ("words", "other"):
+            played.publisher.write_status(managed(name), {"phase": "Running"})
+        played.registry.forget_topology(("streams", "other"), "uid-other")
+        self.end_pass(played, WORDS)
+        assert list(played.publisher.concerns.troubles) == [("StatusRefused", "streams/words")]
 
 
 class TestEndOfAPlan:

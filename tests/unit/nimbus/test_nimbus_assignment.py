@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from unittest.mock import Mock
 
 import pytest
 from thriftpy2.utils import serialize
@@ -10,7 +11,7 @@ from thriftpy2.utils import serialize
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.nimbus.assignment import assignment_from
 from storm_operator.adapters.nimbus.connection import storm_thrift
-from storm_operator.adapters.nimbus.supervisors import supervisor_from
+from storm_operator.adapters.nimbus.supervisors import read_supervisors, supervisor_from
 from storm_operator.adapters.nimbus.values import ExecutorSummary, TopologyInfo
 from storm_operator.core.model import Executor, Supervisor, WorkerSlot
 
@@ -60,6 +61,27 @@ def test_memory_that_a_supervisor_declares() -> None:
 def test_a_port_that_a_supervisor_names_twice_is_one_slot() -> None:
     written = storm_thrift.SupervisorInfo(time_secs=1, hostname="10.77.0.11", meta=[6701, 6700, 6700])
     assert supervisor_from("id-1", serialize(written)).ports == (6700, 6701)
+
+
+def living(**told: dict[str, object]) -> list[str]:
+    """Ids of the supervisors that are there, where these are told of in ZooKeeper."""
+    nodes = {one: serialize(storm_thrift.SupervisorInfo(hostname="h1", **fields)) for one, fields in told.items()}
+    zookeeper = Mock(children=lambda _: sorted(nodes), get=lambda path: nodes[path.rpartition("/")[2]])
+    return [supervisor.id for supervisor in read_supervisors(zookeeper)]
+
+
+@pytest.mark.parametrize(("new", "old"), [("a", "b"), ("b", "a")])
+def test_a_supervisor_that_lost_its_id_takes_the_place_of_the_one_it_was(new: str, old: str) -> None:
+    """Whose node stays until its session ends: machine and slots would be counted twice."""
+    began_last = {"time_secs": 1020, "uptime_secs": 5, "meta": [6700, 6701]}
+    began_first = {"time_secs": 1012, "uptime_secs": 900, "meta": [6700, 6701]}
+    assert living(**{new: began_last, old: began_first}) == [new]
+
+
+def test_supervisors_of_one_host_with_slots_of_their_own_are_all_there() -> None:
+    first = {"time_secs": 1020, "uptime_secs": 900, "meta": [6700]}
+    second = {"time_secs": 1020, "uptime_secs": 5, "meta": [6701]}
+    assert living(a=first, b=second) == ["a", "b"]
 
 
 @pytest.mark.parametrize(

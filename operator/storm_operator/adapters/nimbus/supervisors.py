@@ -39,9 +39,22 @@ def zookeeper_of(nimbus_conf: Mapping[str, Any]) -> tuple[str, str]:
 def read_supervisors(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> tuple[Supervisor, ...]:
     """All live supervisors, sorted by id, with the memory that they declare.
 
-    Their CPU capacity is None: Storm only knows what was declared, and agents measure it.
+    Their CPU capacity is None: Storm only knows what was declared, and agents measure it. One that lost its disk, and
+    its id with it, is told of by both ids until the session of the former ends: of two that have a host and a slot in
+    common the one that began later lives.
     """
-    return tuple(supervisor_from(supervisor_id, content) for supervisor_id, content in _entries(nodes, storm_root))
+    told = [
+        (supervisor_id, _info_from(supervisor_id, content)) for supervisor_id, content in _entries(nodes, storm_root)
+    ]
+    latest_first = sorted(told, key=lambda one: _began_at_seconds(one[1]), reverse=True)
+    taken: set[tuple[str, int]] = set()
+    living = []
+    for supervisor in (_supervisor(supervisor_id, info) for supervisor_id, info in latest_first):
+        slots = [(supervisor.host, port) for port in supervisor.ports]
+        if taken.isdisjoint(slots):
+            taken.update(slots)
+            living.append(supervisor)
+    return tuple(sorted(living, key=lambda one: one.id))
 
 
 def read_thrift_addresses(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> Mapping[str, NimbusAddress]:
@@ -56,13 +69,20 @@ def read_thrift_addresses(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) ->
 
 def supervisor_from(supervisor_id: str, content: bytes) -> Supervisor:
     """Pure: what a supervisor wrote about itself, as a value. MalformedDocument when it is something else."""
-    info = _info_from(supervisor_id, content)
+    return _supervisor(supervisor_id, _info_from(supervisor_id, content))
+
+
+def _supervisor(supervisor_id: str, info: Any) -> Supervisor:
     return Supervisor(
         supervisor_id,
         info.hostname,
         tuple(sorted(set(info.meta or ()))),
         memory_mb=(info.resources_map or {}).get(MEMORY_RESOURCE),
     )
+
+
+def _began_at_seconds(info: Any) -> int:
+    return int(info.time_secs - (info.uptime_secs or 0))
 
 
 def _entries(nodes: Nodes, storm_root: str) -> Iterator[tuple[str, bytes]]:

@@ -67,7 +67,11 @@ class PodLimits:
         return found
 
     def of_host(self, host: str) -> SupervisorPod | None:
-        return next((pod for pod in self.present if pod.matches(host)), None)
+        """None, too, where several are of that name, in namespaces of their own: all but one, nobody can tell which,
+        are other Storm clusters'."""
+        name = host.partition(".")[0]  # quicker than to look at all of it
+        found = [pod for pod in self.present if pod.name == name and pod.matches(host)]
+        return found[0] if len(found) == 1 else None
 
     def problems_of(self, hosts: Collection[str]) -> Mapping[PodKey, str]:
         """The problems of pods that supervisors `hosts` run in: other Storm clusters may have theirs beside them."""

@@ -58,6 +58,18 @@ def test_problem_of_a_pod_of_the_same_name_in_another_namespace_is_none_of_a_sup
     assert seen.limits.problems_of([S1.host]) == {}
 
 
+def test_pods_of_one_name_are_left_alone_where_a_supervisor_calls_itself_by_that_alone() -> None:
+    """One of them may be another Storm cluster's."""
+    seen = scene(pod())
+    seen.pods.pods["theirs"] = replace(pod(), namespace="green")
+    seen.limits.see(("green", "storm"))
+    by_name = replace(S1, host="sup-0")
+    seen.limits.follow((by_name,), BOTH_ON_S1, DEMAND, 0.9, {})
+    assert (seen.pods.resizes, seen.limits.capacities(["sup-0"])) == ([], {})
+    seen.limits.follow((S1,), BOTH_ON_S1, DEMAND, 0.9, {})
+    assert seen.pods.resizes == [("sup-0", 600)]
+
+
 def test_pod_needs_what_its_executors_need_and_something_for_itself() -> None:
     assert needed_millicores(S1, BOTH_ON_S1, DEMAND, 0.9) == pytest.approx(NEEDED_BY_S1)
 

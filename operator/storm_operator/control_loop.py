@@ -112,6 +112,14 @@ class ControlLoop:
             self.plans.finish_interrupted()
         return self.plans.pending
 
+    def carry_on(self) -> None:
+        """Go on with a plan whose way into force was cut short, before what may take long: its spouts may be paused.
+        `run_once` begins with that, too. Raises `AdapterError`.
+        """
+        if self.being_moved:
+            self.plans.agree_with_journal()
+            self.plans.finish_interrupted()
+
     def run_once(self, specs: Mapping[str, TopologySpec]) -> PassReport:
         """One pass for the topologies in `specs` (by name). Never raises for what a peer does wrong: it holds."""
         now = self.clock.now()

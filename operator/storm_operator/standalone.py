@@ -153,6 +153,7 @@ def _run_passes(
                 if not recovered:
                     loop.recover()  # before anything else: a plan half in force must not meet another plan
                     recovered = True
+            loop.carry_on()  # first: to submit a topology may take long
             lifecycle.step(specs, time.time(), loop.being_moved)
             around.before()
             report = loop.run_once(specs)

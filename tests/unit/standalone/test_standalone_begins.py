@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 import typer
@@ -532,6 +532,27 @@ def test_a_second_ctrl_c_in_the_midst_of_a_drained_plan_resumes_the_spouts(
     assert last_words(played.loop, begun=True) == (
         "ended in the midst of a plan for words; the next start goes on with it"
     )
+
+
+def test_spouts_that_a_plan_has_paused_do_not_wait_for_a_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another topology's main class may take minutes, or hang for an hour."""
+    stop, played, paused = threading.Event(), scene(), list[set[str]]()
+    with patch.object(played.cluster, "activate", Mock(side_effect=NimbusUnreachable("it fails over"))):
+        played.run(DRAINED)
+    assert (played.loop.being_moved, played.cluster.inactive) == (("words",), {"words"})
+
+    def submit(*_: object) -> None:
+        paused.append({*played.cluster.inactive})
+        stop.set()
+
+    monkeypatch.setattr(ControlLoop, "recover", lambda _: None)
+    monkeypatch.setattr(TopologyFolder, "read", lambda _: DRAINED)
+    monkeypatch.setattr(LifecycleManager, "step", submit)
+    lifecycle = LifecycleManager(NothingRuns(lambda: None), None, lambda _: None)  # type: ignore[arg-type]
+    run_forever(TopologyFolder(tmp_path, lambda _: None), lifecycle, played.loop, stop, lambda _: None)
+    assert paused == [set()]
 
 
 def test_who_ends_with_nothing_in_hand_says_how_topologies_are_left() -> None:

@@ -432,7 +432,7 @@ def test_an_internal_error_of_a_ready_leader_is_final() -> None:
     client = NimbusClient(
         [FIRST], connect=lambda address, _: Failing(cluster, address), clock=cluster.clock, sleep=cluster.sleep
     )
-    with pytest.raises(NimbusError, match=r"failed in activate: Internal error.*nimbus\.log"):
+    with pytest.raises(NimbusError, match=r"failed in activate of words: Internal error.*nimbus\.log"):
         client.activate("words")
     assert cluster.time == 0.0
 

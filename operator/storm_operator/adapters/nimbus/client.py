@@ -273,8 +273,9 @@ class NimbusClient:
 
     def _refused(self, method: str, args: tuple[Any, ...], refusal: Exception) -> NimbusError:
         if isinstance(refusal, TApplicationException):
+            what = f"{method} of {args[0]}" if args else method  # one topology may be in the way of all
             return NimbusError(
-                f"Nimbus {names(self._seeds)} failed in {method}: {refusal.message}; the reason is in its nimbus.log"
+                f"Nimbus {names(self._seeds)} failed in {what}: {refusal.message}; the reason is in its nimbus.log"
             )
         return TopologyNotAlive(f"no topology {args[0]!r} runs on Nimbus {names(self._seeds)}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -34,14 +34,15 @@ class CallingOff:
                 self.at_rest.add(uid)
         return len(self.at_rest) == len(paused)
 
-    def follow_moves(self, nimbus: str, resources: Iterable[Managed], submitter: JobSubmitter | None) -> None:
-        """End what was begun on `nimbus`, this loop's, for those of `resources` that name another by now.
+    def follow_moves(self, nimbus: str, resources: Sequence[Managed], submitter: JobSubmitter | None) -> None:
+        """End what was begun on `nimbus`, this loop's, for those of all `resources` that name another by now.
 
         That one's loop would, too, unless its Nimbus does not answer: what is under way would get into this Storm
         cluster, and nobody would manage it.
         """
         if submitter is None:
             return
+        submitter.forget_all_but({one.uid for one in resources})
         for one in resources:
             if one.uid in submitter.last and one.nimbus not in ("", nimbus):
                 self.concerns.attempt(Concern(SUBMISSION_NOT_ENDED, one.uid), partial(submitter.give_up, one))

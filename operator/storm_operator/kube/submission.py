@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,6 +133,12 @@ class JobSubmitter:
         self.jobs.delete(owner.key[0], name, pods_first=True)
         self.called_off.setdefault(owner.uid, {}).setdefault(name, self.now())  # it may come back before that has ended
         del self.last[owner.uid]
+
+    def forget_all_but(self, uids: Collection[str]) -> None:
+        """Resources of other uids are gone, and Kubernetes sees to their Jobs."""
+        for known in (self.last, self.called_off):
+            for uid in known.keys() - set(uids):
+                del known[uid]
 
     def _request(self, spec: TopologySpec, wanted: str, flux_text: str | None) -> dict[str, Any]:
         nimbus, seconds = self.owner_of(spec.name).nimbus, self.settings.pod.main_class_seconds

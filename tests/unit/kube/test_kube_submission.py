@@ -279,6 +279,15 @@ class TestJobSubmitter:
         played.submit()
         assert played.submitter.last == {played.owner.uid: (JOB, WANTED)}
 
+    def test_jobs_of_resources_that_are_gone_are_forgotten(self) -> None:
+        played = Submission()
+        played.submit()
+        played.submitter.call_off(played.owner)
+        played.submitter.forget_all_but({played.owner.uid})
+        assert played.submitter.last.keys() == played.submitter.called_off.keys() == {played.owner.uid}
+        played.submitter.forget_all_but({"uid-other"})
+        assert (played.submitter.last, played.submitter.called_off) == ({}, {})
+
     def test_flux_definition_is_read_from_its_config_map(self) -> None:
         played = Submission(IN_MAP, flux_text="name: words\nbolts: []")
         played.submit()

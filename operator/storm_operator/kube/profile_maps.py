@@ -37,12 +37,11 @@ class ProfileMaps:
     """When each was read, its text, what it says."""
 
     def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
-        found = {}
-        for name, spec in specs.items():
-            wanted = spec.learned_profile or self.default
-            if wanted is not None:
-                found[name] = self._reading((self.namespace_of(name), wanted))
-        return found
+        wanted = {name: spec.learned_profile or self.default for name, spec in specs.items()}
+        places = {name: (self.namespace_of(name), at) for name, at in wanted.items() if at is not None}
+        found = {place: self._reading(place) for place in dict.fromkeys(places.values())}
+        self._readings = {place: known for place, known in self._readings.items() if place in found}
+        return {name: found[place] for name, place in places.items()}
 
     def _reading(self, place: Place) -> ProfileReading:
         now = self.clock()

@@ -125,6 +125,23 @@ def test_a_request_that_fails_takes_no_profile_back_and_is_made_again_by_the_nex
     assert source.read(SPECS)["words"] == SECOND
 
 
+def test_a_request_that_fails_is_made_once_a_pass_however_many_topologies_share_the_config_map() -> None:
+    maps = Maps()
+    maps.answers = False
+    source = ProfileMaps(CLUSTER, maps.text, lambda _: "ns", ConfigMapKey("learned", "profile.json"), lambda: maps.now)
+    found = source.read({name: replace(WORDS, name=name) for name in ("words", "lines", "counts")})
+    assert (maps.asked, len(found)) == (1, 3)
+
+
+def test_a_profile_goes_with_the_last_topology_that_it_is_for() -> None:
+    maps = Maps()
+    maps.texts["ns-words", "learned", "profile.json"] = dump_profile(FIRST)
+    source = maps.source(ConfigMapKey("learned", "profile.json"))
+    source.read(SPECS)
+    source.read({})
+    assert source._readings == {}
+
+
 def test_a_topologys_own_config_map_goes_before_the_default() -> None:
     maps = Maps()
     maps.texts["ns-words", "own", "p"] = dump_profile(SECOND)

@@ -32,6 +32,7 @@ from storm_operator.kube.leader import Operator
 from storm_operator.kube.leadership import lead_under, wait_for_leadership
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.page import KubePage
+from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
 from storm_operator.kube.submission_pod import InvalidSubmissionPod, parse_submission_pod
 from storm_operator.log_lines import log_to_stderr
@@ -39,6 +40,8 @@ from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMod
 
 NO_KUBERNETES = 1
 LOST_LEADERSHIP = 3
+LAST_DEED_SECONDS = 0.7
+"""Less than the `leadership.LAST_MOMENT_SECONDS` before the Lease lapses."""
 PROFILE_KEY = "profile.json"
 log = logging.getLogger("storm_operator")
 
@@ -201,7 +204,7 @@ def run(
     held_since = wait_for_leadership(lease, terms, stop, log.info)
     if held_since is not None:
         lead = partial(operator.lead, stop, deletion_patience_seconds)
-        lead_under(lease, terms, held_since, lead, _end_at_once, log.info)
+        lead_under(lease, terms, held_since, lead, partial(end_at_once, operator.runners), log.info)
     log.info("ended; topologies run on under the plans in force")
 
 
@@ -237,6 +240,11 @@ def _set_up_logging() -> None:
         handler.addFilter(lambda record: "failed temporarily" not in record.getMessage())
 
 
-def _end_at_once(reason: str) -> None:
+def end_at_once(runners: Runners, reason: str) -> None:
+    """Before another replica may act. Without the API server none may, perhaps for long, and go on with a plan that has
+    spouts paused: these are resumed, if Nimbus answers at once."""
     log.error("%s: ending at once, so that two never act together", reason)
-    os._exit(LOST_LEADERSHIP)
+    try:
+        runners.resume_paused(LAST_DEED_SECONDS)
+    finally:
+        os._exit(LOST_LEADERSHIP)

@@ -18,6 +18,7 @@ from storm_operator.kube.managed_cluster import ManagedCluster, shortest_period_
 from storm_operator.kube.resize_problem import problem_reason
 from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS, describe
 from storm_operator.loop_ports import report_of_unseen
+from storm_operator.paused_spouts import resume_before_the_end
 
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
@@ -65,6 +66,13 @@ class ClusterRunner:
         if not self.cluster.registry.of_cluster(self.nimbus):
             self._whatever_happens(self.cluster.release)
         self.close()
+
+    def resume_paused(self) -> None:
+        """In the midst of a pass, perhaps, before an end that waits for none: see `paused`."""
+        assembly = self.cluster.assembly
+        if assembly is not None:
+            with contextlib.suppress(ManagedByAnother):  # who goes on with the plan
+                resume_before_the_end(assembly.loop, self.cluster.say)
 
     def close(self) -> None:
         self.cluster.close()

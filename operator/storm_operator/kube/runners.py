@@ -71,6 +71,20 @@ class Runners:
         """Ids of the topologies whose spouts a plan on its way into force pauses, sorted."""
         return tuple(sorted(topology_id for one in self.running.values() for topology_id in one.runner.paused))
 
+    def resume_paused(self, within_seconds: float) -> None:
+        """Let spouts that plans pause run again, as far as that is done in time: nobody may lead for long, and go on
+        with these plans."""
+        asked = [
+            threading.Thread(target=one.runner.resume_paused, name=f"last deed {nimbus}", daemon=True)
+            for nimbus, one in list(self.running.items())
+            if one.runner.paused
+        ]
+        for thread in asked:
+            thread.start()
+        until = time.monotonic() + within_seconds
+        for thread in asked:
+            thread.join(max(0.0, until - time.monotonic()))
+
     def proposal(self, plan_id: str) -> Body | None:
         """The StormRebalance of a plan that waits for a person; None where none of that id does."""
         found = (one.runner.cluster.proposal(plan_id) for one in list(self.running.values()))

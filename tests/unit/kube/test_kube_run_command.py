@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import signal
 from http.server import BaseHTTPRequestHandler
@@ -20,6 +22,7 @@ from storm_operator.kube import run_command
 from storm_operator.kube.canary import TOLERATED_LOOKS
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.leader import Operator
+from storm_operator.kube.leadership import LAST_MOMENT_SECONDS
 from storm_operator.kube.managed import Registry, key_of, rightful
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.submission import JobSettings
@@ -50,6 +53,19 @@ def test_what_no_option_can_be_is_refused_before_a_cluster_is_looked_for(option:
     done = CliRunner().invoke(app, ["run", option, value], terminal_width=200)
     said = re.sub(r"[│\s]+", " ", done.output)
     assert (done.exit_code, option in said, right in said) == (2, True, True), said
+
+
+@pytest.mark.parametrize("trouble", [None, RuntimeError("can't start new thread")])
+def test_who_may_lead_no_more_resumes_spouts_and_ends_whatever_comes_of_that(
+    monkeypatch: pytest.MonkeyPatch, trouble: Exception | None
+) -> None:
+    ended, runners = Mock(), Mock(resume_paused=Mock(side_effect=trouble))
+    monkeypatch.setattr(os, "_exit", ended)
+    with contextlib.suppress(RuntimeError):
+        run_command.end_at_once(runners, "the lease could not be renewed in time")
+    ended.assert_called_once_with(run_command.LOST_LEADERSHIP)
+    (within_seconds,) = runners.resume_paused.call_args.args
+    assert within_seconds < LAST_MOMENT_SECONDS
 
 
 def test_a_port_that_is_taken_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

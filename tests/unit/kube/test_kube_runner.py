@@ -397,6 +397,22 @@ def test_spouts_do_not_stay_paused_with_a_loop_that_nobody_asks_for(
     assert any("words, which a plan had paused, are resumed" in words for words in start.said) is not is_named
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_spouts_are_resumed_before_an_end_that_waits_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    """Without the API server nobody can lead, and go on with the plan, for as long as that is away."""
+    start, played = Start(monkeypatch), scene_of_a_loop()
+    start.runner.resume_paused()
+    cut_short(played)
+    start.runner.cluster.assembly, start.opened.loop = start.opened, played.loop
+    if is_lost:
+        other = Holder("elsewhere", 1)
+        monkeypatch.setattr(played.cluster, "activate", Mock(side_effect=ManagedByAnother("taken over", other)))
+    start.runner.resume_paused()
+    assert played.cluster.inactive == ({"words"} if is_lost else set())
+
+
 def test_limits_are_lifted_also_where_nimbus_is_away_and_spouts_stay_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     start, played = Start(monkeypatch), scene_of_a_loop()
     cluster = start.runner.cluster

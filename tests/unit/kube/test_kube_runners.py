@@ -32,11 +32,17 @@ class FakeRunner:
         self.paused: tuple[str, ...] = ()
         self.may_end = threading.Event()
         self.begun = threading.Event()
+        self.resumed = threading.Event()
+        self.may_resume = threading.Event()
 
     def run(self, stop: threading.Event) -> None:
         self.begun.set()
         stop.wait(PATIENCE_SECONDS)
         self.may_end.wait(PATIENCE_SECONDS)
+
+    def resume_paused(self) -> None:
+        self.may_resume.wait(PATIENCE_SECONDS)
+        self.resumed.set()
 
 
 class Scene:
@@ -75,6 +81,22 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
 
 def body_on(nimbus: str, name: str) -> dict[str, Any]:
     return topology_body(name, spec={"adopt": {}, "nimbus": nimbus})
+
+
+def test_a_nimbus_that_hangs_keeps_nobody_elses_spouts_paused_at_an_end_that_waits_for_nothing(scene: Scene) -> None:
+    scene.registry.put_topology(body_on(OTHER, "lines"))
+    scene.registry.put_topology(body_on("third.storm:6627", "counts"))
+    scene.follow()
+    hanging, other, at_rest = scene.made
+    hanging.paused, other.paused = ("words-1",), ("lines-1",)
+    other.may_resume.set()
+    at_rest.may_resume.set()
+    scene.runners.resume_paused(0.0)
+    assert other.resumed.wait(PATIENCE_SECONDS)
+    assert not hanging.resumed.is_set()
+    hanging.may_resume.set()
+    scene.runners.resume_paused(PATIENCE_SECONDS)
+    assert (hanging.resumed.is_set(), at_rest.resumed.is_set()) == (True, False)
 
 
 def test_each_cluster_gets_one_loop(scene: Scene) -> None:

@@ -108,7 +108,8 @@ class PlanInHand:
         """A peer that was out of reach is waited for.
 
         One that refuses otherwise is taken at its word: a plan that is tried for ever keeps its topologies paused, and
-        everybody else without a plan.
+        everybody else without a plan. So does one that fails again for a reason that nobody foresaw, which is told all
+        the same.
         """
         try:
             self.settle(self.applier.resume(record, self.save))
@@ -116,6 +117,10 @@ class PlanInHand:
             raise
         except AdapterError as error:
             self._abandon(self.pending or record, f"abandoned: {error}")
+        except Exception as error:
+            words = f"the operator failed, {type(error).__name__}: {error}"
+            self._abandon(self.pending or record, f"abandoned: {words}")
+            raise
 
     def _abandon(self, record: PlanRecord, message: str) -> None:
         try:

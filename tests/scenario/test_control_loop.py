@@ -868,6 +868,27 @@ def test_plan_that_nimbus_refuses_again_is_abandoned_with_the_reason_and_the_loo
     assert played.audience.reports[-1].snapshot is not None
 
 
+def test_plan_that_fails_again_for_a_reason_that_nobody_foresaw_keeps_no_spouts_paused() -> None:
+    played = scene()
+
+    def fail(supervisor_ids: Collection[str]) -> bool:
+        assert played.cluster.inactive == {"words"}
+        raise TypeError("a bug")
+
+    played.cluster.tell_supervisors = fail  # type: ignore[method-assign]
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    for _ in range(2):
+        with pytest.raises(TypeError, match="a bug"):
+            played.run(drained)
+    assert played.cluster.inactive == set()
+    assert played.loop.being_moved == ()
+    plan, *_ = played.loop.memory.records
+    assert plan.message == "in force all the same, and judged (abandoned: the operator failed, TypeError: a bug)"
+    assert played.audience.records[-1].plan.id == plan.plan.id
+    played.run(drained)
+    assert played.audience.reports[-1].snapshot is not None
+
+
 @pytest.mark.parametrize(("latency_ms", "ends"), [(2.0, PlanState.VERIFIED), (80.0, PlanState.ROLLED_BACK)])
 def test_plan_that_is_refused_a_step_after_it_came_into_force_is_judged_all_the_same(
     latency_ms: float, ends: PlanState

@@ -271,6 +271,15 @@ def test_what_is_not_metrics_is_a_problem(agent: Agent, url: str, body: bytes) -
     assert "answered with something that is not" in window.problems[0]
 
 
+def test_another_program_at_the_agents_port_is_a_problem(agent: Agent, url: str) -> None:
+    agent.body = b"python_info 1\n"
+    window = ScrapeSource(lambda: {"h1": url}).read_window(1000.0, 15.0)
+    assert window.series == {}
+    assert window.problems == (
+        f"the agent of h1 at {url} shows no storm_* series: check that it is an agent, and no other program there",
+    )
+
+
 def test_agent_that_takes_itself_for_another_is_a_problem(agent: Agent, url: str) -> None:
     agent.show(100, supervisor="h2")
     window = ScrapeSource(lambda: {"h1": url}).read_window(1000.0, 15.0)

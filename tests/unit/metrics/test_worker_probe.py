@@ -27,6 +27,11 @@ storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",component
 OF_A = 'supervisor="a",topology_id="words-1"'
 
 
+def idle(supervisor: str) -> str:
+    """The page of an agent whose supervisor hosts nothing."""
+    return f'storm_agent_build_info{{supervisor="{supervisor}",version="1.0"}} 1'
+
+
 def probe(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> AgentProbe:
     """When these are the agents' pages; None is one that does not answer."""
 
@@ -48,19 +53,21 @@ def failures(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -
 
 def test_failures_are_those_of_the_spouts_of_the_topology(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tuple that a bolt fails is of a tree that its spout counts as failed, too."""
-    assert failures(monkeypatch, {"a": PAGE, "b": ""}) == [5.0]
+    assert failures(monkeypatch, {"a": PAGE, "b": idle("b")}) == [5.0]
 
 
 def test_failures_are_unknown_while_no_spout_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     of_bolts_alone = "\n".join(line for line in PAGE.splitlines() if "lines" not in line)
-    assert failures(monkeypatch, {"a": of_bolts_alone, "b": ""}) is None
+    assert failures(monkeypatch, {"a": of_bolts_alone, "b": idle("b")}) is None
 
 
 def test_failures_are_unknown_while_an_agent_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures(monkeypatch, {"a": PAGE, "b": None}) is None
 
 
-@pytest.mark.parametrize(("pages", "known"), [({"a": "", "c": None}, True), ({"a": None, "c": ""}, False), ({}, False)])
+@pytest.mark.parametrize(
+    ("pages", "known"), [({"a": idle("a"), "c": None}, True), ({"a": None, "c": idle("c")}, False), ({}, False)]
+)
 def test_only_agents_of_supervisors_that_the_topology_was_on_are_heard(
     monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None], known: bool
 ) -> None:
@@ -68,6 +75,16 @@ def test_only_agents_of_supervisors_that_the_topology_was_on_are_heard(
     assert (failures(monkeypatch, pages) is not None) is known
     in_flight = probe(monkeypatch, pages).tuples_in_flight(["words-1"], ["id-of-a", "id-of-b"])
     assert (in_flight is not None) is known
+
+
+@pytest.mark.parametrize("page", ["", "python_info 1"])
+def test_another_program_at_the_agents_port_is_no_agent_that_sees_nothing(
+    monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    """As OpenTelemetry's exporters, whose usual port it is: a topology would seem to be drained at once."""
+    assert failures(monkeypatch, {"a": PAGE, "b": page}) is None
+    assert probe(monkeypatch, {"a": page}).tuples_in_flight(["words-1"], ["id-of-a"]) is None
+    assert not probe(monkeypatch, {"a": page}).sees_any(["id-of-a"])
 
 
 def test_what_is_in_flight_is_as_old_as_the_oldest_word_of_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:

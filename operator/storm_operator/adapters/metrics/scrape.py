@@ -176,8 +176,14 @@ def parse_metrics(text: str) -> Mapping[SeriesKey, float]:
 
 
 def check_supervisor(values: Mapping[SeriesKey, float], host: str) -> None:
-    """ScrapeError when an agent speaks of another supervisor: two agents would fill, and spoil, the same series."""
-    others = {key.label("supervisor") for key in values} - {host}
+    """ScrapeError when an agent speaks of another supervisor: two agents would fill, and spoil, the same series.
+
+    Also of a page without any series: each agent tells of itself, however idle its supervisor is.
+    """
+    named = {key.label("supervisor") for key in values}
+    if not named:
+        raise ScrapeError(f"shows no {METRIC_PREFIX}* series: check that it is an agent, and no other program there")
+    others = named - {host}
     if others:
         raise ScrapeError(
             f"speaks of supervisor {short_repr(min(others))} instead of {host!r}: check the agent's --host"

@@ -23,6 +23,7 @@ AGE = "storm_worker_snapshot_age_seconds"
 FAILED = "storm_executor_failed_tuples_total"
 LATENCY = "storm_complete_latency_seconds_sum"  # of every spout, whether its trees are acked or not, and of nobody else
 MEASURES = frozenset({HOSTED, AT_WORK, EXECUTED, FAILED, AGE})
+ASKED_FOR = MEASURES | {WORKER, LATENCY}
 STORM_ITSELF = "__system"
 TIMEOUT_SECONDS = 3.0
 
@@ -183,5 +184,6 @@ def _parse(host: str, page: str) -> Readings | None:
         check_supervisor(readings, host)
     except ScrapeError:
         return None
-    is_usable = all(is_measure(value) for key, value in readings.items() if key.name in MEASURES)
-    return readings if is_usable else None
+    if not all(is_measure(value) for key, value in readings.items() if key.name in MEASURES):
+        return None
+    return {key: value for key, value in readings.items() if key.name in ASKED_FOR}

@@ -77,6 +77,14 @@ def test_only_agents_of_supervisors_that_the_topology_was_on_are_heard(
     assert (in_flight is not None) is known
 
 
+def test_of_a_page_no_more_is_kept_than_is_asked_for() -> None:
+    """Of a large cluster the pairs of tasks that exchange tuples are most of it, and all pages are there at once."""
+    pair = 'storm_traffic_tuples_total{supervisor="a",topology_id="words-1",source_task="1",target_task="2"} 9'
+    kept = module._parse("a", f"{PAGE}{pair}")
+    assert kept is not None
+    assert {key.name for key in kept} == {module.LATENCY, module.FAILED}
+
+
 @pytest.mark.parametrize("page", ["", "python_info 1"])
 def test_another_program_at_the_agents_port_is_no_agent_that_sees_nothing(
     monkeypatch: pytest.MonkeyPatch, page: str

@@ -198,7 +198,8 @@ class ManagedCluster:
         self.owners.look()
         self.submissions.follow_moves(self.nimbus, self.registry.topologies(), self.submitter)
         assembly, lifecycle = self._connect()
-        self.registry.note_question(self.nimbus, time.time())  # anew, if it went on with a plan while it connected
+        self._go_on_with_plan(assembly)
+        self.registry.note_question(self.nimbus, time.time())  # anew, if it went on with a plan meanwhile
         owners = tuple(self.owners.by_name.values())
         have_ended = self.submissions.follow_pauses(owners, self.submitter)
         have_left = self.letting_go.follow(owners, assembly, self.submitter)
@@ -214,6 +215,19 @@ class ManagedCluster:
         rest_seconds = lifecycle.next_try_at_seconds - time.time() if is_at_rest else 0.0
         self.look_again_at = ended + max(FOLLOW_UP_SECONDS, ended - began, rest_seconds)
         return assembly, lifecycle, specs
+
+    def _go_on_with_plan(self, assembly: Assembly) -> None:
+        """First, where one was cut short: its spouts may be paused, and all else may take long, or fail."""
+        if not assembly.loop.being_moved:
+            return
+        asked = self.registry.unanswered(self.nimbus)
+        self.registry.note_answer(self.nimbus)  # a loop that is busy waits for nobody
+        try:
+            assembly.loop.carry_on()
+        except AdapterError:
+            if asked is not None:
+                self.registry.note_question(self.nimbus, asked.since_seconds)
+            raise
 
     def _connect(self) -> tuple[Assembly, LifecycleManager]:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""

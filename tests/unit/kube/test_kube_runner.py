@@ -17,7 +17,7 @@ from kube_builders import NIMBUS, NOW_SECONDS, FakeEvents, managed, plan, rebala
 from loop_scene import SPECS, last_state
 from loop_scene import Scene as LoopScene
 from loop_scene import scene as scene_of_a_loop
-from storm_operator.adapters.errors import NimbusUnreachable, NotAuthorized, ZooKeeperUnreachable
+from storm_operator.adapters.errors import NimbusError, NimbusUnreachable, NotAuthorized, ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.adapters.manager_lock import Holder, HolderAwaited, ManagedByAnother
@@ -435,6 +435,43 @@ def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch:
     start.opened.lifecycle.return_value = Mock(repairs={})
     start.runner.cluster._follow_wishes()
     assert seen == [None]
+
+
+def test_spouts_that_a_plan_has_paused_wait_for_nothing_else_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that comes before it asks Kubernetes much, and Nimbus of each topology: it may fail over one of them."""
+    start, played = Start(monkeypatch), scene_of_a_loop()
+    cluster, seen = start.runner.cluster, list[Unanswered | None]()
+    cut_short(played)
+    activate = played.cluster.activate
+
+    def noted(topology_id: str) -> None:
+        seen.append(cluster.registry.unanswered(NIMBUS))
+        activate(topology_id)
+
+    monkeypatch.setattr(played.cluster, "activate", noted)
+    cluster.assembly, cluster.manager.lock, start.opened.loop = start.opened, Mock(), played.loop
+    cluster.lifecycle = Mock(step=Mock(side_effect=NimbusError("Nimbus failed in getTopologyConf of bad-2-2")))
+    with pytest.raises(NimbusError):
+        cluster._follow_wishes()
+    assert (played.cluster.inactive, seen) == (set(), [None])
+    assert cluster.registry.unanswered(NIMBUS) is not None
+
+
+def test_who_cannot_go_on_with_a_plan_has_asked_since_it_began_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resource that is deleted meanwhile is let go in time."""
+    start, played = Start(monkeypatch), scene_of_a_loop()
+    cluster = start.runner.cluster
+    cut_short(played)
+    monkeypatch.setattr(played.cluster, "activate", Mock(side_effect=NimbusUnreachable("away")))
+    cluster.assembly, cluster.lifecycle, cluster.manager.lock = start.opened, Mock(), Mock()
+    start.opened.loop = played.loop
+    cluster.registry.note_question(NIMBUS, 5.0)
+    for _ in range(2):
+        with pytest.raises(NimbusUnreachable):
+            cluster._follow_wishes()
+        asked = cluster.registry.unanswered(NIMBUS)
+        assert asked is not None
+        assert asked.since_seconds == 5.0
 
 
 def test_going_on_with_a_plan_at_the_start_opens_the_pods_that_it_moves_executors_to(

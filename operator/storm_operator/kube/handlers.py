@@ -14,7 +14,7 @@ from storm_operator.adapters.kube.resources import GROUP, PAGE_SIZES, REBALANCES
 from storm_operator.kube.calling_off import SUBMISSION_NOT_ENDED
 from storm_operator.kube.kept_rebalance import as_kept
 from storm_operator.kube.kopf_storage import NothingCompared, ProgressInMemory
-from storm_operator.kube.letting_go import KILL_REFUSED
+from storm_operator.kube.letting_go import KILL_REFUSED, LET_GO
 from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.rebalances import WAITING_STATES, cluster_of, state_of
 from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
@@ -135,14 +135,14 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
         running = (body.get("status") or {}).get("topologyId")
         if running:
             words = f"its spec is invalid, so nothing was killed: {running} may still run; `storm kill` ends it"
-            watched.tell(managed, "LetGo", words, True)
+            watched.tell(managed, LET_GO, words, True)
         return
     asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
     waited = (watched.now() - asked_at.astimezone(UTC)).total_seconds()
     why = _why_let_go(watched, managed, waited, managed.spec.kill_wait_seconds)
     if why:
         watched.leaving.pop(managed.uid, None)
-        watched.tell(managed, "LetGo", f"{why}; the topology may still run there", True)
+        watched.tell(managed, LET_GO, f"{why}; the topology may still run there", True)
         return
     raise kopf.TemporaryError(f"waiting for Nimbus {managed.nimbus}", delay=DELETION_POLL_SECONDS)
 

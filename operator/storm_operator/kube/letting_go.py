@@ -14,6 +14,8 @@ from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.submission import JobSubmitter
 
+LET_GO = "LetGo"
+"""Reason of an event: the resource goes, and what runs for it may run on."""
 KILL_REFUSED = "KillRefused"
 """Reason of condition `Degraded`, and of an event."""
 
@@ -46,6 +48,7 @@ class LettingGo:
                 return  # its spouts may be paused: the next pass goes on with the plan, and nobody else would
             if present is not None:
                 assembly.loop.applier.limits.lift(present.id)
+                self._tell_what_nobody_can_tell(one, present)
             elif spec is not None:
                 _forget_all_of(spec.name, assembly)
             self.gone.add(one.uid)
@@ -59,6 +62,11 @@ class LettingGo:
             if killed:
                 # Its plan holds it until it has finished: without that, Nimbus' other scheduler would move its workers.
                 assembly.loop.applier.limits.lift(present.id)
+
+    def _tell_what_nobody_can_tell(self, one: Managed, present: RunningTopology) -> None:
+        if present.unreadable and one.spec is not None and one.spec.dies_with_resource:
+            why = f"{present.unreadable}, and nobody can tell whether the operator submitted it"
+            self.tell(one.spec.name, LET_GO, f"{present.id} runs on: {why}; `storm kill` ends it", True)
 
     def _kill(self, spec: TopologySpec, assembly: Assembly) -> None:
         self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,3 +63,21 @@ def test_one_that_a_plan_has_paused_is_not_left_before_its_spouts_run_again() ->
     loop.being_moved = ()
     letting_go.follow((deleted,), assembly, None)
     assert letting_go.gone == {deleted.uid}
+
+
+def test_one_of_which_nobody_can_tell_who_submitted_it_runs_on_and_that_is_told() -> None:
+    cluster, told = FakeCluster(GATHERED, FakeClock()), list[tuple[Any, ...]]()
+    unreadable = "it is not managed, since Nimbus' answer to getTopologyConf is not JSON"
+    storm = SimpleNamespace(running=lambda: (RunningTopology(TOPOLOGY_ID, "words", "ACTIVE", None, unreadable),))
+    loop = SimpleNamespace(applier=SimpleNamespace(limits=CpuLimits(cluster)), being_moved=())
+    assembly: Any = SimpleNamespace(storm=storm, store=cluster, loop=loop)
+    letting_go = replace(letting_go_of(), tell=lambda *event: told.append(event))
+    deleted = managed(spec={"jar": {"path": "/jars/words.jar", "mainClass": "a.Words"}}, deletionTimestamp=NOW)
+    letting_go.follow((deleted,), assembly, None)
+    assert letting_go.gone == {deleted.uid}
+    ((name, reason, message, warning),) = told
+    assert (name, reason, warning) == ("words", "LetGo", True)
+    assert message == (
+        f"{TOPOLOGY_ID} runs on: {unreadable}, and nobody can tell whether the operator submitted it; `storm kill` ends"
+        " it"
+    )

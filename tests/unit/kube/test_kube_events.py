@@ -14,7 +14,7 @@ from kubernetes.client import ApiClient
 
 from kube_builders import api_refusal, topology_body
 from storm_operator.adapters.kube import events as module
-from storm_operator.adapters.kube.events import LONGEST_MESSAGE, RETRIED_AFTER_SECONDS, Events, event_body
+from storm_operator.adapters.kube.events import LONGEST_MESSAGE, Events, event_body
 
 NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
 WORDS = topology_body()
@@ -133,12 +133,17 @@ class TestPost:
     def test_other_news_is_not_waited_for_too_while_the_api_server_hangs(self, scene: Scene) -> None:
         """Of a plan each topology is told at each step, while spouts may be paused."""
         scene.api.create_namespaced_event.side_effect = TimeoutError("timed out")
-        assert scene.post() == 1
-        assert scene.post(about=topology_body("other")) == 1
-        assert len(scene.said) == 1
+        tried = []
+        for second in range(100):
+            scene.passed = float(second)
+            before = scene.api.create_namespaced_event.call_count
+            if scene.post(about=topology_body(f"words-{second}")) > before:
+                tried.append(second)
+        assert tried == [0, 10, 30, 70]
+        assert len(scene.said) == len(tried)
         scene.api.create_namespaced_event.side_effect = None
-        scene.passed += RETRIED_AFTER_SECONDS
-        assert scene.post(about=topology_body("other")) == 2
+        scene.passed = 150.0
+        assert [scene.post(name) for name in ("a", "b")] == [5, 6]
 
     def test_news_posted_again_is_not_the_oldest(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "KEPT", 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -13,19 +12,22 @@ from typing import Any
 from kubernetes.client import ApiClient, CoreV1Api
 
 from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NoAnswer, api_errors
+from storm_operator.core.backoff import Retry, put_off
 from storm_operator.core.clock_steps import is_younger
 
 TIMEOUT_SECONDS = 5.0
 LONGEST_MESSAGE = 1000
 REPEATED_AFTER_SECONDS = 3600.0
 RETRIED_AFTER_SECONDS = 60.0
-"""Of news that could not be posted, where it is told again: an API server that refuses is not asked each time. One that
-does not answer is asked nothing at all for so long: a plan that is told to hundreds would wait for each of them."""
+"""Of news that could not be posted, where it is told again: an API server that refuses is not asked each time."""
 KEPT = 2000
 
 
 class Events:
     """Posts events, for all threads. An event is news for people: that one could not be posted stops nothing.
+
+    Nor is it waited for again and again: where one was not answered none is posted for a while, ever longer. A plan is
+    told to each of its topologies, of which there may be hundreds, and their spouts be paused.
 
     `now` is the time with its zone; `clock` one that nobody sets, in seconds.
     """
@@ -41,13 +43,13 @@ class Events:
         self._now = now
         self._say = say
         self._clock = clock
-        self._silent_until = -math.inf
+        self._silence: Retry | None = None
         self._lock = threading.Lock()
         self._posted: dict[str, float] = {}
 
     def post(self, about: Mapping[str, Any], reason: str, message: str, warning: bool = False) -> None:
         """Post once per object, reason and message an hour. `about` is the object's body."""
-        if self._clock() < self._silent_until:
+        if self._is_silent():
             return
         metadata = about["metadata"]
         now = self._now()
@@ -61,10 +63,16 @@ class Events:
         except Conflict:
             return
         except KubernetesError as error:
-            if isinstance(error, NoAnswer):
-                self._silent_until = self._clock() + RETRIED_AFTER_SECONDS
+            if isinstance(error, NoAnswer) and not self._is_silent():  # else another thread has just seen it
+                self._silence = put_off(self._silence, "", self._clock())
             self._is_news_again(key, now.timestamp() + RETRIED_AFTER_SECONDS)
             self._say(str(error))
+        else:
+            self._silence = None
+
+    def _is_silent(self) -> bool:
+        silence = self._silence  # read once: other threads write it
+        return silence is not None and self._clock() < silence.not_before_seconds
 
     def _is_news_again(self, key: str, from_seconds: float) -> None:
         with self._lock:

@@ -3,9 +3,11 @@
 # does not run here.
 #   DAYS        how long logs are kept after their last line
 #   ARTIFACTS   storm.workers.artifacts.dir: a folder for each topology
-#   CODE        the supervisor's stormdist: as long as a topology's code is here, its workers may be, however silent
+#   CODE        the supervisor's stormdist: as long as a topology's code is here, its workers may be, however silent.
+#               Where there is no such folder nobody can tell, and all logs stay
 set -u
 shopt -s nullglob
+[ -d "$3" ] || exit 0
 
 for logs in "$2"/*/; do
   topology=$(basename "$logs")

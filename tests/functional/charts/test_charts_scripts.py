@@ -278,9 +278,12 @@ def test_logs_of_ended_topologies_go_after_a_while(helm: Helm, tmp_path: Path) -
     assert [one.name for one in ended.parents[2].iterdir() if one.name.startswith("words-1")] == []
 
 
-def test_without_any_logs_there_is_nothing_to_remove(helm: Helm, tmp_path: Path) -> None:
+def test_all_logs_stay_where_nobody_can_tell_which_topologies_have_ended(helm: Helm, tmp_path: Path) -> None:
+    """As where Storm keeps their code elsewhere: a topology that is silent would lose what it writes next."""
     pod = helm.template("storm").one("StatefulSet", "storm-supervisor")
+    silent = log_of(tmp_path, "quiet-3-1767268900", days_old=30.0)
     assert remove_old_logs(pod["spec"]["template"]["spec"], tmp_path) == ""
+    assert silent.exists()
 
 
 @pytest.mark.parametrize("days", ["7", "0", ""])
@@ -288,6 +291,7 @@ def test_old_logs_are_removed_beside_the_daemon_unless_they_are_to_stay(
     start: Start, tmp_path: Path, days: str
 ) -> None:
     old = log_of(tmp_path, "words-1-1767268800", days_old=8.5)
+    (tmp_path / "stormdist").mkdir()
     folders = {"LOGS": str(old.parents[2]), "CODE": str(tmp_path / "stormdist")}
     daemon = start(
         "for i in {1..20}; do sleep 0.1; [ -e $OLD ] || break; done", KEEP_LOGS_DAYS=days, OLD=str(old), **folders

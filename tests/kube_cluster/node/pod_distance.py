@@ -21,6 +21,7 @@ from contextlib import contextmanager
 
 from kube_cluster.node.network import ip_commands
 from storm_operator.local.namespaces import inside_namespace
+from storm_operator.local.switch import IFF_NO_PI, TUNSETIFF
 
 DEVICE = "pod-distance"
 TABLE = 100
@@ -28,8 +29,7 @@ READY = "ready"
 LARGEST_PACKET = 65536
 MOST_PACKETS_PER_READ = 64
 
-TUNSETIFF = 0x400454CA
-IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
+IFF_TUN = 0x0001
 
 
 @contextmanager

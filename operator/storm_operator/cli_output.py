@@ -7,7 +7,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from io import TextIOWrapper
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,6 +17,16 @@ from rich.console import Console
 EXIT_NOT_WRITTEN = 1
 LEAST_COLUMNS = 72
 """In fewer, cells of tables would be cut off; a narrower terminal breaks lines that are whole."""
+
+
+class Output(StrEnum):
+    """Tables for people, JSON for programs."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+Form = Annotated[Output, typer.Option("--output", "-o", help="Tables for people, JSON for programs.")]
 
 
 def plain_console() -> Console:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated, Any, NoReturn
 from urllib.parse import quote
 
 import requests
 import typer
 
-from storm_operator.cli_output import plain_console, table_console, written_out
+from storm_operator.cli_output import Form, Output, plain_console, table_console, written_out
 from storm_operator.core.server_url import proxies_to, without_userinfo
 from storm_operator.status_view import explanation_view, status_view
 
@@ -21,18 +20,8 @@ TIMEOUT_SECONDS = 10.0
 EXIT_UNREACHABLE = 1
 
 Document = Mapping[str, Any]
-
-
-class Output(StrEnum):
-    """Tables for people, JSON for programs."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 Url = Annotated[str, typer.Option(envvar="STORM_OPERATOR_URL", help="Where the operator serves its page.")]
 Cluster = Annotated[str | None, typer.Option(help="Only this Storm cluster (its Nimbus); else all.")]
-Form = Annotated[Output, typer.Option("--output", "-o", help="Tables for people, JSON for programs.")]
 
 
 class NotToBeHad(Exception):

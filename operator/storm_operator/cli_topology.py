@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, NoReturn
@@ -13,7 +14,7 @@ from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import zookeeper_of
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import ZooKeeperSession
-from storm_operator.cli_output import written_out
+from storm_operator.cli_output import Form, Output, written_out
 from storm_operator.lazy_commands import PLAIN, PlainCommand, PlainGroup
 
 EXIT_FAILED = 1
@@ -32,13 +33,17 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The topology's name i
 
 
 @app.command("list", cls=PlainCommand)
-def list_topologies(nimbus: Nimbus) -> None:
+def list_topologies(nimbus: Nimbus, output: Form = Output.TABLE) -> None:
     """Names, states and ids of the topologies that Nimbus has."""
     with asked("list", nimbus) as client:
         found = client.cluster_info().topologies
-    rows = [("TOPOLOGY", "STATE", "ID"), *sorted((one.name, one.status, one.id) for one in found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows = sorted((one.name, one.status, one.id) for one in found)
     with written_out("topology list"):
+        if output is Output.JSON:
+            typer.echo(json.dumps([dict(zip(("name", "state", "id"), row, strict=True)) for row in rows], indent=2))
+            return
+        rows = [("TOPOLOGY", "STATE", "ID"), *rows]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 

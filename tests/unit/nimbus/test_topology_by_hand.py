@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from unittest.mock import Mock
@@ -59,6 +60,12 @@ def test_list_tells_each_with_its_id_by_which_documents_in_zookeeper_are_named(n
         ["other", "ACTIVE", OTHER.id],
         ["payments", "INACTIVE", PAYMENTS.id],
     ]
+
+
+def test_list_is_json_for_programs(nimbus: Mock) -> None:
+    other, payments = json.loads(topology("list", "-o", "json").output)
+    assert other == {"name": "other", "state": "ACTIVE", "id": OTHER.id}
+    assert payments["state"] == "INACTIVE"
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,13 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from kube_cluster.node.network import ip_commands
 from storm_operator.local.namespaces import inside_namespace
 from storm_operator.local.switch import IFF_NO_PI, TUNSETIFF
 
+PACKAGES = Path(__file__).parents[2]
 DEVICE = "pod-distance"
 TABLE = 100
 READY = "ready"
@@ -47,7 +49,7 @@ def distance_between(addresses: Sequence[str], one_way_ms: float, namespace: str
 def _holding_back(namespace: str, one_way_ms: float) -> Iterator[None]:
     """The reader, a process of its own that ends with its standard input: also when this process is killed."""
     command = (sys.executable, "-m", "kube_cluster.node.pod_distance", namespace, str(one_way_ms))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=PACKAGES, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         try:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def eventually(
-    condition: Callable[[], T],
+    condition: Callable[[], T | None],
     what: str,
     seconds: float = PATIENCE_SECONDS,
     seen: Callable[[], object] = lambda: "",

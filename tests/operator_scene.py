@@ -256,6 +256,11 @@ class Scene:
         about = [event for event in seen if (event.get("involvedObject") or {}).get("uid") == uid]
         return [event for event in about if event.get("reason") == reason]
 
+    def told(self) -> str:
+        """All that its StormTopologies and StormRebalances say of themselves: why a test waits in vain."""
+        bodies = [*self.all("stormtopologies"), *self.all("stormrebalances")]
+        return "\n".join(f"{body['metadata']['name']}: {json.dumps(body.get('status'))}" for body in bodies)
+
     def is_gone(self, name: str) -> bool:
         return self.get("stormtopologies", name) is None
 

@@ -72,6 +72,13 @@ class StormByHand:
     def assignment(self, name: str) -> Assignment:
         return self._parts.storm.read_assignment([self.id_of(name)])
 
+    def whole_assignment(self, name: str) -> Assignment | None:
+        """None while there is no place for some executor: just submitted, or its supervisor is away for a moment."""
+        view = self._parts.storm.read_view({})
+        executors = {one for topology in view.topologies if topology.name == name for one in topology.executors}
+        slots = {executor: slot for executor, slot in view.assignment.slot_of.items() if executor in executors}
+        return Assignment(slots) if executors and len(slots) == len(executors) else None
+
     def host_of(self, supervisor_id: str) -> str:
         """While it lives."""
         return next(host for host, known in self._parts.storm.supervisor_ids().items() if known == supervisor_id)
@@ -103,8 +110,7 @@ class StormByHand:
 
         Waits until they run there.
         """
-        eventually(lambda: self.assignment(name).slot_of, f"{name} is placed")
-        base = self.assignment(name)
+        base = eventually(lambda: self.whole_assignment(name), f"all executors of {name} are placed")
         view = self._parts.storm.read_view({})
         machines = sorted(view.supervisors, key=lambda supervisor: supervisor.host)
         taken = frozenset(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kube_cluster import KubeCluster
+from kube_cluster import KubeCluster, KubeClusterError
 from kube_cluster.binaries import CONTROL_PLANE, ensure_programs, obstacle
 from kube_cluster.for_pytest import build_first, skip_unless_possible
 from kube_cluster.prerequisites import missing_for_api_server
@@ -25,6 +26,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if not obstacle(PROGRAMS):
         build_first(session, "kube_api", lambda say: ensure_programs(PROGRAMS, say))
         build_first(session, "accounted_kube", lambda say: ensure_programs((*CONTROL_PLANE, "kwok"), say))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With what failed: what the resources say at that moment, before what comes next takes them away."""
+    report = yield
+    scene = getattr(item, "funcargs", {}).get("scene")
+    if report.failed and isinstance(scene, Scene):
+        with suppress(KubeClusterError, OSError):  # then that is why it failed
+            report.sections.append(("what the resources say", scene.told()))
+    return report
 
 
 @pytest.fixture(scope="session")

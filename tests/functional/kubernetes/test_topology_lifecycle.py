@@ -37,7 +37,7 @@ def run(scene: Scene, by_hand: StormByHand, name: str, **spec: object) -> str:
     """Let the operator submit a topology, and wait until Nimbus has placed it; its id."""
     scene.apply(scene.topology(name, **spec))  # type: ignore[arg-type]
     eventually(lambda: scene.status(name).get("phase") == "Running", "it runs")
-    eventually(lambda: by_hand.assignment(name).slot_of, "it is placed")
+    eventually(lambda: by_hand.whole_assignment(name), "it is placed")
     return by_hand.id_of(name)
 
 

@@ -7,7 +7,7 @@ that are gone do not run, which is knowledge and no lack of it: they need a plac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from storm_operator.core.decision import Hold, HoldReason
@@ -17,7 +17,7 @@ from storm_operator.core.load_history import executors_needed
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import figure_beside, first_of, whole_percent
+from storm_operator.core.wording import counted, figure_beside, first_of, whole_percent
 
 UNTRUSTED = frozenset({HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE})
 
@@ -74,8 +74,11 @@ def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
     if not snapshot.topologies:
         return Hold(HoldReason.NO_CHANGE, "no topology runs: there is nothing to place")
     since = "since the start, or since the last plan or suspension"
-    unmeasured = f"no control period has been measured {since}{_problems(snapshot)}"
-    in_use = {snapshot.assignment.slot_of[executor].supervisor_id for executor in _running(snapshot, settings)}
+    running = _running(snapshot, settings)
+    unmeasured = (
+        f"no control period has been measured {since}{_not_running(snapshot, running, settings)}{_problems(snapshot)}"
+    )
+    in_use = {snapshot.assignment.slot_of[executor].supervisor_id for executor in running}
     silent = sorted(
         supervisor.host
         for supervisor in snapshot.supervisors
@@ -87,6 +90,17 @@ def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
             f"no agent speaks for {first_of(silent)}, where executors run; {unmeasured}",
         )
     return Hold(HoldReason.WARMING_UP, unmeasured)
+
+
+def _not_running(snapshot: ClusterSnapshot, running: Collection[Executor], settings: PlacementSettings) -> str:
+    """Just submitted; or lost with their supervisor, for whose workers Nimbus waits, minutes if it never heard them."""
+    lost = {
+        topology.name: len(set(topology.executors).difference(running))
+        for topology in snapshot.topologies
+        if topology.id in settings.movable
+    }
+    told = [f"{counted(number, 'executor')} of {name}" for name, number in sorted(lost.items()) if number]
+    return f"; not running, since Storm has yet to place them: {first_of(told)}" if told else ""
 
 
 def _running(snapshot: ClusterSnapshot, settings: PlacementSettings) -> set[Executor]:

@@ -102,6 +102,18 @@ def test_warming_up_ends_for_nobody_whose_agent_is_silent(silent: tuple[str, ...
     assert all(host_of(unmeasured, gone) in held.message for gone in silent if reason is not HoldReason.WARMING_UP)
 
 
+@pytest.mark.parametrize(
+    ("lost", "told"), [((), ""), (("s3",), "; not running, since Storm has yet to place them: 1 executor of words")]
+)
+def test_those_that_do_not_run_are_told_of_before_anything_is_measured(lost: tuple[str, ...], told: str) -> None:
+    there = tuple(one for one in supervisors(4) if one.id not in lost)
+    unmeasured = replace(picture(Completeness(8, WORDS.executors)), supervisors=there, history=())
+    held = check_measurements(unmeasured, DEMAND, placement_settings([WORDS]))
+    assert held is not None
+    unless_told = "no control period has been measured since the start, or since the last plan or suspension"
+    assert held.message == unless_told + told
+
+
 def host_of(seen: ClusterSnapshot, supervisor_id: str) -> str:
     return seen.supervisor(supervisor_id).host
 

@@ -69,8 +69,8 @@ test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this 
 test-alerts: setup ## Each alert fired on a real cluster by causing its fault; alone, since alerts go by time
 	$(BIN)/pytest $(ALERTS_FIRE) -q -n 0 --reruns 1
 
-test-e2e: setup ## A real Kubernetes node, with images of our own; needs root, Go and `make packages`
-	$(BIN)/pytest tests/e2e -q --maxfail 2 --reruns 1 --durations 10 --timeout 900 -rs  # a node that is gone fails all that follow, each after its waits
+test-e2e: setup ## Two real Kubernetes nodes, with images of our own; needs root, Go and `make packages`
+	$(BIN)/pytest tests/e2e -q -n 2 --dist loadfile --no-loadscope-reorder --maxfail 2 --reruns 1 --durations 10 --timeout 900 -rs  # a node that is gone fails all that follow, each after its waits
 
 lint: .venv/installed ## ruff, import-linter
 	$(BIN)/ruff check .

@@ -71,12 +71,18 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
 
 
 # Placement's machine code, for any x86-64 or ARM64 machine: compiling it takes minutes that no pod should spend. numba
-# keeps it by the path and the content of its source, so that what is compiled here serves each image.
+# keeps it by the path and the content of its source, so that what is compiled here serves each image. A builder that
+# keeps caches compiles anew only what comes of other sources of the search: functions of one file call those of others.
 FROM dependencies AS machine-code
 COPY operator/storm_operator/__init__.py operator/storm_operator/machine_code.py \
     /opt/venv/lib/python3.11/site-packages/storm_operator/
 COPY operator/storm_operator/core /opt/venv/lib/python3.11/site-packages/storm_operator/core
-RUN NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/opt/machine-code /opt/venv/bin/python3 -m storm_operator.machine_code
+RUN --mount=type=cache,target=/var/cache/machine-code \
+    sources=$(cat /opt/venv/lib/python3.11/site-packages/storm_operator/core/placement/search/*.py | sha256sum | cut -c -16) \
+    && find /var/cache/machine-code -mindepth 1 -maxdepth 1 ! -name "$sources" -exec rm -r {} + \
+    && NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/var/cache/machine-code/$sources \
+        /opt/venv/bin/python3 -m storm_operator.machine_code \
+    && cp -r /var/cache/machine-code/$sources /opt/machine-code
 
 
 # Storm from Maven Central, by the code that assembles it for `storm-operator local`, and the jars built from here.
@@ -171,16 +177,23 @@ CMD ["--help"]
 
 
 # Delta and S3 for Spark from Maven Central, by the code that fetches it for `make spark-jars`.
-FROM pipeline-dependencies AS spark-jars
+FROM dependencies AS spark-jars
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \
     && apt-get install --yes --no-install-recommends maven openjdk-17-jre-headless \
     && apt-get clean && rm -rf /var/lib/apt/lists/*
-COPY --from=pipeline-package /opt/pipeline-package /opt/venv
+WORKDIR /src
+COPY operator/storm_operator/__init__.py operator/storm_operator/
+COPY operator/storm_operator/core/__init__.py operator/storm_operator/core/model.py operator/storm_operator/core/
+COPY operator/storm_operator/local operator/storm_operator/local
+COPY pipeline/storm_pipeline/__init__.py pipeline/storm_pipeline/error_console.py pipeline/storm_pipeline/jars.py \
+    pipeline/storm_pipeline/
+COPY pipeline/storm_pipeline/resources/spark-jars-pom.xml pipeline/storm_pipeline/resources/
 RUN --mount=type=secret,id=java_ca,target=/etc/ssl/certs/java/cacerts \
     --mount=type=secret,id=maven_settings,target=/root/.m2/settings.xml \
     --mount=type=cache,target=/root/.m2/repository \
-    STORM_PIPELINE_JARS=/opt/spark-jars /opt/venv/bin/storm-pipeline jars
+    PYTHONPATH=operator:pipeline STORM_PIPELINE_JARS=/opt/spark-jars \
+    /opt/venv/bin/python3 -c 'from storm_pipeline.jars import ensure_jars; ensure_jars()'
 
 
 # Spark's own images are not needed: what PyPI's pyspark brings is all of Spark, and an entry point is a few lines.

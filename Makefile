@@ -61,7 +61,7 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	$(MVNW) -f examples/workloads/pom.xml verify
 
 test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two files at a time, each with a Spark session
-	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile --no-loadscope-reorder --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
+	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
 
 test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, two files at a time; and long scenarios
 	$(BIN)/pytest tests/functional $(LONG_SCENARIOS) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --timeout 900 --ignore $(ALERTS_FIRE)  # a test that waits in vain is to say for what

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-PATIENCE_SECONDS = 240.0
+PATIENCE_SECONDS = 420.0
 POLL_SECONDS = 0.4
 
 T = TypeVar("T")

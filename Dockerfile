@@ -182,7 +182,6 @@ RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \
     && apt-get install --yes --no-install-recommends maven openjdk-17-jre-headless \
     && apt-get clean && rm -rf /var/lib/apt/lists/*
-WORKDIR /src
 COPY operator/storm_operator/__init__.py operator/storm_operator/
 COPY operator/storm_operator/core/__init__.py operator/storm_operator/core/model.py operator/storm_operator/core/
 COPY operator/storm_operator/local operator/storm_operator/local

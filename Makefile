@@ -66,7 +66,7 @@ test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two fi
 test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, two files at a time; and long scenarios
 	$(BIN)/pytest tests/functional $(LONG_SCENARIOS) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --timeout 900 --ignore $(ALERTS_FIRE)  # a test that waits in vain is to say for what
 
-test-alerts: setup ## Each alert fired on a real cluster by causing its fault; alone, since alerts go by time
+test-alerts: setup ## Each alert fired on a real cluster by causing its fault; not beside what takes CPU, since alerts go by time
 	$(BIN)/pytest $(ALERTS_FIRE) -q -n 0 --reruns 1
 
 test-e2e: setup ## Two real Kubernetes nodes, with images of our own; needs root, Go and `make packages`

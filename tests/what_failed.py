@@ -41,8 +41,14 @@ class WhatFailed:
 def last_lines(
     reports: Iterable[pytest.TestReport | pytest.CollectReport], errors_of_pytest: Sequence[str]
 ) -> list[str]:
-    """At most `MOST_LINES`, the earliest first: the first thing that failed is most often the cause of the others."""
-    lines = [line for report in reports for line in _lines_of(report)]
+    """At most `MOST_LINES`, the earliest first: the first thing that failed is most often the cause of the others.
+
+    What passed when it was tried again stands behind what failed for good.
+    """
+    told = list(reports)
+    for_good = {report.nodeid for report in told if str(report.outcome) != "rerun"}
+    told.sort(key=lambda report: report.nodeid not in for_good)
+    lines = [line for report in told for line in _lines_of(report)]
     for error in errors_of_pytest:
         # What it came to stands at the end of the text that a worker sends.
         lines += [f"pytest itself: {line}" for line in _told(error.splitlines()[-MOST_LINES_OF_PYTEST:])]

@@ -78,3 +78,14 @@ def test_lines_are_few_and_short() -> None:
     lines = last_lines(reports, [])
     assert len(lines) == MOST_LINES
     assert lines[:2] == ["test_0 (call)", f"  {'x' * WIDTH}"]
+
+
+def test_what_passed_in_the_end_hides_nothing_that_did_not() -> None:
+    passed_later = [pytest.TestReport(f"later_{n}", ("", 0, ""), {}, "rerun", "why", "call") for n in range(50)]  # type: ignore[arg-type]
+    first_try, failed = (
+        pytest.TestReport("failed", ("", 0, ""), {}, outcome, "why", "call")  # type: ignore[arg-type]
+        for outcome in ("rerun", "failed")
+    )
+    lines = last_lines([*passed_later, first_try, failed], [])
+    told = ["failed (call, then tried again)", "  why", "failed (call)", "  why", "later_0 (call, then tried again)"]
+    assert lines[:5] == told

@@ -11,7 +11,6 @@ from eventually import PATIENCE_SECONDS, eventually
 
 from storm_operator.adapters.metrics.page import fetch_text
 from storm_operator.adapters.metrics.scrape import parse_metrics
-from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.assembly import Assembly, assemble, new_plan_id
 from storm_operator.connection_options import connection_of
 from storm_operator.core.direct_plan import direct_plan
@@ -73,9 +72,6 @@ class Bench:
     def assignment(self) -> Assignment:
         view = self.assembly.storm.read_view(self.specs)
         return view.assignment.restricted_to([t.id for t in view.topologies if t.name == self.name])
-
-    def is_heard(self) -> bool:
-        return all_are_heard(self.assembly.client, self.topology_id)
 
     def supervisors(self) -> tuple[Supervisor, ...]:
         return self.assembly.storm.read_view(self.specs).supervisors
@@ -156,11 +152,6 @@ class Bench:
             if self.failures() != count:
                 count, since = self.failures(), time.monotonic()
         return count
-
-
-def all_are_heard(client: NimbusClient, topology_id: str) -> bool:
-    """Whether each executor has sent Nimbus a heartbeat from where it is: on one that has not it waits two minutes."""
-    return all(executor.uptime_seconds > 0 for executor in client.topology_info(topology_id).executors)
 
 
 def median_latency_ms(bench: Bench, seconds: float) -> float:

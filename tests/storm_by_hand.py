@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from cluster_bench import all_are_heard
 from eventually import eventually
 
 from storm_operator.adapters.submission import JarSubmission, submit_jar
@@ -93,9 +92,6 @@ class StormByHand:
         own = set(self.assignment(name).slot_of.values())
         seen = self._parts.loop.applier.probe.workers({slot.supervisor_id for slot in own})
         return {slot: worker.pid for slot, worker in seen.items() if slot in own}
-
-    def is_heard(self, name: str) -> bool:
-        return all_are_heard(self._parts.client, self.id_of(name))
 
     def executor_counts(self, name: str) -> Mapping[str, int]:
         """By component."""

@@ -93,7 +93,7 @@ def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
 
 
 def _not_running(snapshot: ClusterSnapshot, running: Collection[Executor], settings: PlacementSettings) -> str:
-    """Just submitted; or lost with their supervisor, for whose workers Nimbus waits, minutes if it never heard them."""
+    """Just submitted; or lost with their supervisor: Nimbus takes for alive what it placed in the last two minutes."""
     lost = {
         topology.name: len(set(topology.executors).difference(running))
         for topology in snapshot.topologies

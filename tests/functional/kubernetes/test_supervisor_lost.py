@@ -47,9 +47,9 @@ def test_plan_that_loses_its_supervisor_expires_and_is_planned_around(
     # On a busy machine a worker that just started may look too large for one supervisor: then two are filled.
     machine = next(one for one in scene.storm.machines if one.host in hosts_of(settling))
     lost = by_hand.supervisor_on(machine.host)
-    eventually(lambda: by_hand.is_heard(NAME), "Nimbus would miss its workers")
 
     stopped.append(machine.name)
+    # Nimbus takes for alive what it has placed less than two minutes ago: so long nothing runs.
     scene.storm.stop_supervisor(machine.name)
     name = settling["metadata"]["name"]
     eventually(lambda: name in expired_plans(scene), "it is not waited for")

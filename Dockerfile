@@ -77,7 +77,7 @@ FROM dependencies AS machine-code
 COPY operator/storm_operator/__init__.py operator/storm_operator/machine_code.py \
     /opt/venv/lib/python3.11/site-packages/storm_operator/
 COPY operator/storm_operator/core /opt/venv/lib/python3.11/site-packages/storm_operator/core
-RUN --mount=type=cache,target=/var/cache/machine-code \
+RUN --mount=type=cache,target=/var/cache/machine-code,sharing=locked \
     sources=$(cat /opt/venv/lib/python3.11/site-packages/storm_operator/core/placement/search/*.py | sha256sum | cut -c -16) \
     && find /var/cache/machine-code -mindepth 1 -maxdepth 1 ! -name "$sources" -exec rm -r {} + \
     && NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/var/cache/machine-code/$sources \

@@ -75,9 +75,11 @@ class StormByHand:
     def whole_assignment(self, name: str) -> Assignment | None:
         """None while there is no place for some executor: just submitted, or its supervisor is away for a moment."""
         view = self._parts.storm.read_view({})
-        executors = {one for topology in view.topologies if topology.name == name for one in topology.executors}
-        slots = {executor: slot for executor, slot in view.assignment.slot_of.items() if executor in executors}
-        return Assignment(slots) if executors and len(slots) == len(executors) else None
+        topology = next((one for one in view.topologies if one.name == name), None)
+        if topology is None:
+            return None
+        placed = view.assignment.restricted_to([topology.id])
+        return placed if placed.slot_of.keys() >= set(topology.executors) else None
 
     def host_of(self, supervisor_id: str) -> str:
         """While it lives."""

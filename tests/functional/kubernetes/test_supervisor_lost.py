@@ -14,6 +14,7 @@ from storm_by_hand import StormByHand
 pytestmark = pytest.mark.functional
 
 NAME = "bereft"
+YET_TO_PLACE = f"not running, since Storm has yet to place them: 6 executors of {NAME}"
 
 
 @pytest.fixture
@@ -49,11 +50,12 @@ def test_plan_that_loses_its_supervisor_expires_and_is_planned_around(
     lost = by_hand.supervisor_on(machine.host)
 
     stopped.append(machine.name)
-    # Nimbus takes for alive what it has placed less than two minutes ago: so long nothing runs.
     scene.storm.stop_supervisor(machine.name)
     name = settling["metadata"]["name"]
     eventually(lambda: name in expired_plans(scene), "it is not waited for")
     assert f"lost {lost}" in expired_plans(scene)[name]["status"]["message"]
+    # Nimbus takes for alive what it has placed less than two minutes ago.
+    eventually(lambda: YET_TO_PLACE in scene.status(NAME)["lastHold"]["message"], "that nothing runs so long is told")
     (around,) = eventually(lambda: scene.rebalances("Settling"), "the next plan is in force")
     assert machine.host not in hosts_of(around)
     assert lost not in {slot.supervisor_id for slot in by_hand.assignment(NAME).slot_of.values()}

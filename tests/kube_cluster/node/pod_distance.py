@@ -18,13 +18,12 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
+from kube_cluster.lifecycle import PACKAGES
 from kube_cluster.node.network import ip_commands
 from storm_operator.local.namespaces import inside_namespace
 from storm_operator.local.switch import IFF_NO_PI, TUNSETIFF
 
-PACKAGES = Path(__file__).parents[2]
 DEVICE = "pod-distance"
 TABLE = 100
 READY = "ready"

@@ -65,6 +65,8 @@ class FakeCluster:
     """How long ago the worker wrote that has been silent for longest, by the seconds that have passed."""
     ticks: bool = False
     """A bolt emits on each tick, once a second, and another executes that."""
+    without_queue: set[Executor] = field(default_factory=set)
+    """Those whose queues no agent shows."""
     hidden: bool = False
     """No agent sees an executor run."""
     finishing: set[str] = field(default_factory=set)
@@ -168,7 +170,14 @@ class FakeCluster:
         executed = {("words", "spout", "split"): 0.0 if waiting == 0 else self.clock.now()}
         if self.ticks:
             executed["words", "split", "count"] = float(int(self.clock.slept_seconds))
-        return InFlight(waiting, executed, {"bolt": at_work}, self.age_seconds(self.clock.slept_seconds))
+        shown = self.assignment.slot_of.keys() - self.without_queue
+        return InFlight(
+            waiting,
+            executed,
+            cpu_seconds={"bolt": at_work},
+            age_seconds=self.age_seconds(self.clock.slept_seconds),
+            queues_of=frozenset(map(executor_key, shown)),
+        )
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
         return None if self.silent_supervisors & set(supervisor_ids) else self.failed

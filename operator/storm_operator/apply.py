@@ -21,13 +21,10 @@ from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, Pl
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_progress import (
-    Component,
     Failures,
-    InFlight,
     count_kept,
     executors_not_running,
     moved_topologies,
-    still_reached,
     supervisors_of,
     to_drain,
     with_first_failures,
@@ -36,10 +33,9 @@ from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanRecord,
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.wording import first_of
 from storm_operator.cpu_limits import CpuLimits
-from storm_operator.plan_waits import Comeback, PlanWaits, wait_until
+from storm_operator.draining import wait_until_drained
+from storm_operator.plan_waits import Comeback, PlanWaits
 
-DRAIN_TIMEOUT_SECONDS = 30.0
-DRAIN_POLL_SECONDS = 1.2  # longer than the workers' snapshot period: two readings are two different snapshots
 CONNECTING_SECONDS = 1.0
 SUPERVISOR_SYNC_SECONDS = 10.0
 ALL_THE_SAME = "in force all the same, and judged ({})"
@@ -214,37 +210,9 @@ class Applier:
             raise
 
     def _drain(self, record: PlanRecord) -> str:
-        """Pause the spouts and wait until no tuple is in flight; why some may fail where that is not so in time."""
-        moved = moved_topologies(record.plan)
-        supervisors = supervisors_of(record.plan, moved)
-        in_flight: InFlight | None = None
+        """Pause the spouts and wait until no tuple is in flight; why some may fail where that is unsure in time."""
         self._pause_spouts(record)
-        before: tuple[float, InFlight] | None = None
-        reached: frozenset[Component] | None = None
-
-        def is_drained() -> bool:
-            nonlocal before, in_flight, reached
-            if self._gives_up(record):
-                return True
-            in_flight, now = self.probe.tuples_in_flight(moved, supervisors), self.clock.monotonic()
-            if in_flight is None:
-                return False
-            if before is not None and in_flight.age_seconds >= now - before[0]:
-                return False  # until each worker has written since that look
-            if before is not None:
-                reached = still_reached(before[1], in_flight, now - before[0], reached)
-            before = now, in_flight
-            return reached is not None and not reached
-
-        if wait_until(is_drained, self.clock, DRAIN_TIMEOUT_SECONDS, DRAIN_POLL_SECONDS):
-            return ""
-        after = f"after {DRAIN_TIMEOUT_SECONDS:.0f} s of draining"
-        unknown = f"whether tuples were still in flight {after}, and may fail, is unknown"
-        if in_flight is None:
-            return f"{unknown}: an agent did not answer"
-        if in_flight.age_seconds >= DRAIN_POLL_SECONDS:
-            return f"{unknown}: a worker has told its agent nothing for {in_flight.age_seconds:.1f} s"
-        return f"tuples were still in flight {after} and may fail"
+        return wait_until_drained(record.plan, self.storm, self.probe, self.clock, lambda: self._gives_up(record))
 
     def _gives_up(self, record: PlanRecord) -> bool:
         """A way back undoes harm, and is seen through; so is what an earlier try has handed to Nimbus."""
@@ -295,5 +263,5 @@ def _why_not_seen(missing: tuple[Executor, ...], *, is_seen: bool) -> str:
         return ""
     if not is_seen:
         return "in force, but not seen to run: no agent answers"
-    names = first_of([f"{executor.component}[{executor.label}]" for executor in missing])
+    names = first_of([executor.name for executor in missing])
     return f"in force, but after {RUNNING_TIMEOUT_SECONDS:.0f} s not seen to run: {names}"

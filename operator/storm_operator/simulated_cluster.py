@@ -160,7 +160,11 @@ class SimulatedCluster:
         rows = self._rows_of(topology_ids)
         waiting = float(self.engine.queue[rows].sum())
         executed = float(self.engine.totals.executed[rows].sum())
-        return InFlight(0.0 if waiting < LEAST_TUPLE else waiting, {ANY_WAY: executed})
+        return InFlight(
+            0.0 if waiting < LEAST_TUPLE else waiting,
+            {ANY_WAY: executed},
+            queues_of=frozenset(map(executor_key, self.engine.wiring.executors)),
+        )
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float]:
         return {

@@ -12,13 +12,14 @@ from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, NimbusError, RebalanceInProgress
 from storm_operator.adapters.plan_documents import Acknowledgement
-from storm_operator.apply import DRAIN_TIMEOUT_SECONDS, SUPERVISOR_SYNC_SECONDS, Applier
+from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_json import record_from_json, record_to_json
 from storm_operator.core.plan_progress import Component, InFlight, Way, executors_not_running, still_reached
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
+from storm_operator.draining import DRAIN_TIMEOUT_SECONDS
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 1), ("count", 1), stateful=("count",))
 BASE = Assignment(placed(WORDS, {"spout": "s1:6700", "split": "s1:6700", "count": "s2:6700"}))
@@ -236,6 +237,38 @@ def test_drain_does_not_take_a_worker_that_writes_nothing_for_one_that_has_nothi
     done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
     assert cluster.clock.slept_seconds >= DRAIN_TIMEOUT_SECONDS
     assert "may fail, is unknown: a worker has told its agent nothing for" in done.message
+
+
+def test_drain_does_not_take_a_queue_that_no_agent_shows_for_an_empty_one() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), without_queue={COUNT})
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert cluster.clock.slept_seconds >= DRAIN_TIMEOUT_SECONDS
+    assert done.message == (
+        "whether tuples were still in flight after 30 s of draining, and may fail, is unknown:"
+        f" no agent shows the queues of count[{COUNT.label}]"
+    )
+
+
+def test_drain_waits_until_the_queue_of_a_worker_that_has_just_started_is_seen() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), without_queue={COUNT})
+
+    def pass_time() -> None:
+        if cluster.clock.slept_seconds >= 10.0:
+            cluster.without_queue.clear()
+        cluster.schedule()
+
+    cluster.clock.on_sleep = pass_time
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert done.message == ""
+    assert 10.0 <= cluster.clock.slept_seconds < 20.0
+
+
+def test_drain_does_not_wait_for_queues_of_a_topology_that_is_killed_meanwhile() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), without_queue={COUNT})
+    killed_after(cluster, 5.0)
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert done.message == ""
+    assert cluster.clock.slept_seconds < 20.0
 
 
 @pytest.mark.parametrize("period_seconds", [1.0, 2.0, 5.0])

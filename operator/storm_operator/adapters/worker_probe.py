@@ -53,9 +53,9 @@ class AgentProbe:
             slot = WorkerSlot(supervisor_id, port)
             if key.name == WORKER and (pid := key.whole("pid")) is not None:
                 pids[slot] = pid
-            elif key.name in (HOSTED, AT_WORK) and (tasks := key.executor_tasks()) is not None:
+            elif key.name in (HOSTED, AT_WORK) and (executor := _executor(key)) is not None:
                 group = hosted if key.name == HOSTED else at_work
-                group.setdefault(slot, set()).add((key.label("topology_id"), *tasks))
+                group.setdefault(slot, set()).add(executor)
         return {
             slot: WorkerSeen(pid, frozenset(hosted.get(slot, ())), frozenset(at_work.get(slot, ())))
             for slot, pid in pids.items()
@@ -88,6 +88,7 @@ class AgentProbe:
             executed=executed,
             cpu_seconds={str(key): value for key, value in own if key.name == AT_WORK},
             age_seconds=max((value for key, value in own if key.name == AGE), default=0.0),
+            queues_of=frozenset(_executors_with_a_queue(own)),
         )
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
@@ -123,6 +124,17 @@ def _waiting(readings: Sequence[tuple[SeriesKey, float]]) -> float:
     queues = [(_component(key), length) for key, length in readings if key.name == HOSTED]
     batching = {topology_id for (topology_id, name), length in queues if length and (topology_id, name) in spouts}
     return sum(max(0.0, length - (at[0] in batching)) for at, length in queues if at not in spouts)
+
+
+def _executors_with_a_queue(readings: Iterable[tuple[SeriesKey, float]]) -> Iterator[ExecutorKey]:
+    for key, _ in readings:
+        if key.name == HOSTED and (executor := _executor(key)) is not None:
+            yield executor
+
+
+def _executor(key: SeriesKey) -> ExecutorKey | None:
+    tasks = key.executor_tasks()
+    return None if tasks is None else (key.label("topology_id"), *tasks)
 
 
 def _spouts(readings: Iterable[tuple[SeriesKey, float]]) -> frozenset[Component]:

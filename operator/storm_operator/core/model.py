@@ -64,6 +64,11 @@ class Executor:
         """How metrics and reports write it, e.g. `3-4`."""
         return f"{self.task_start}-{self.task_end}"
 
+    @property
+    def name(self) -> str:
+        """How messages name it within its topology, e.g. `split[3-4]`."""
+        return f"{self.component}[{self.label}]"
+
 
 def name_of_topology(topology_id: str) -> str:
     """The name in an id of Storm's: name-number-seconds."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, Executor, WorkerSlot, read_only
-from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
+from storm_operator.core.plan_record import ExecutorKey, PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -33,13 +33,15 @@ class InFlight:
     """What agents see of tuples that are under way: how many wait in queues, and how many were executed so far.
 
     Storm's own ticks are none of them. `cpu_seconds` is what each executor took so far, by counter. `age_seconds` is
-    how long ago the worker that has been silent for longest wrote what this is read from.
+    how long ago the worker that has been silent for longest wrote what this is read from. `queues_of` are the executors
+    in whose queues somebody looked.
     """
 
     waiting: float
     executed: Mapping[Way, float]
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
     age_seconds: float = 0.0
+    queues_of: frozenset[ExecutorKey] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "executed", read_only(self.executed))
@@ -66,6 +68,15 @@ def still_reached(
         for (topology_id, sender, receiver), count in now.executed.items()
         if count != before.executed.get((topology_id, sender, receiver), 0.0) and (topology_id, sender) not in unreached
     )
+
+
+def queues_not_seen(plan: Plan, in_flight: InFlight, ended: Collection[str] = ()) -> tuple[Executor, ...]:
+    """Executors, as placed before the plan, of the topologies that it moves, in whose queues nobody looked; sorted.
+
+    What waits there is unknown, not nothing. Topologies that have `ended` (ids) have no queues.
+    """
+    placed = plan.base.restricted_to(set(moved_topologies(plan)).difference(ended)).slot_of
+    return tuple(sorted(one for one in placed if executor_key(one) not in in_flight.queues_of))
 
 
 def _is_any_busy(before: InFlight, now: InFlight, seconds: float) -> bool:

@@ -194,7 +194,7 @@ def plan_to_report(record: PlanRecord, hosts: Mapping[str, str]) -> dict[str, An
         "moves": [
             {
                 "topology": move.executor.topology_id,
-                "executor": f"{move.executor.component}[{move.executor.label}]",
+                "executor": move.executor.name,
                 "from": f"{hosts.get(move.source.supervisor_id, '?')}:{move.source.port}" if move.source else None,
                 "to": f"{hosts.get(move.target.supervisor_id, '?')}:{move.target.port}",
             }

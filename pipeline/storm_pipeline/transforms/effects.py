@@ -18,9 +18,9 @@ import pandas as pd
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from storm_operator.apply import DRAIN_TIMEOUT_SECONDS
 from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanState
 from storm_operator.core.settings import ApplyMethod
+from storm_operator.draining import DRAIN_TIMEOUT_SECONDS
 from storm_operator.plan_waits import IN_FORCE_TIMEOUT_SECONDS
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.profiles import topology_ids

@@ -175,6 +175,7 @@ def test_who_has_executed_whose_tuples_is_added_up_over_tasks_and_streams(monkey
     found = probe(monkeypatch, {"a": of_split, "b": of_count}).tuples_in_flight(["words-1"], ["id-of-a", "id-of-b"])
     assert found is not None
     assert dict(found.executed) == {("words-1", "spout", "split"): 7.0, ("words-1", "split", "count"): 9.0}
+    assert found.queues_of == {("words-1", 2, 3), ("words-1", 4, 4)}
 
 
 def test_workers_are_looked_for_on_the_supervisors_of_the_plan_alone(monkeypatch: pytest.MonkeyPatch) -> None:

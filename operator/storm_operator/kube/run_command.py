@@ -164,6 +164,7 @@ def run(
     except InvalidSubmissionPod as error:
         raise typer.BadParameter(f"--submission-pod: {error}") from None
     _check_addresses(nimbus, prometheus)
+    _refuse_what_does_nothing(match, prometheus, page_approval, page_port)
     _set_up_logging()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -219,6 +220,13 @@ def _check_addresses(nimbus: str | None, prometheus: str | None) -> None:
             checked_url("--prometheus", prometheus)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
+
+
+def _refuse_what_does_nothing(match: str, prometheus: str | None, page_approval: bool, page_port: int) -> None:
+    if match and not prometheus:
+        raise typer.BadParameter("--match narrows what a Prometheus is asked for: give --prometheus URL as well")
+    if page_approval and not page_port:
+        raise typer.BadParameter("--page-approval is for the page; --page-port 0 says: none")
 
 
 def _serve_health(port: int, operator: Operator) -> None:

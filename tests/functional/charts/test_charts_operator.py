@@ -152,6 +152,13 @@ def test_history_is_taken_only_where_the_operator_can_write_it(helm: Helm) -> No
     assert "--history=/history/blue" in arguments(helm.template("storm-operator", *below))
 
 
+def test_what_would_do_nothing_is_refused(helm: Helm) -> None:
+    with pytest.raises(HelmRefused, match='match: cluster="blue" narrows what a Prometheus is asked for'):
+        helm.template("storm-operator", 'match=cluster="blue"')
+    with pytest.raises(HelmRefused, match=r"page\.approval: true, and page\.enabled is false"):
+        helm.template("storm-operator", "page.approval=true", "page.enabled=false")
+
+
 def test_values_become_flags(helm: Helm) -> None:
     rendered = helm.template(
         "storm-operator",
@@ -164,6 +171,7 @@ def test_values_become_flags(helm: Helm) -> None:
         "agentPort=9999",
         "leaseName=blue",
         "deletionPatienceSeconds=30",
+        "prometheus=http://prometheus.monitoring:9090",
         'match=cluster="blue"',
     )
     assert {
@@ -177,6 +185,7 @@ def test_values_become_flags(helm: Helm) -> None:
         "--lease-namespace=$(POD_NAMESPACE)",
         "--lease-name=blue",
         "--deletion-patience-seconds=30",
+        "--prometheus=http://prometheus.monitoring:9090",
         '--match=cluster="blue"',
     } <= set(arguments(rendered))
 

@@ -55,6 +55,22 @@ def test_what_no_option_can_be_is_refused_before_a_cluster_is_looked_for(option:
     assert (done.exit_code, option in said, right in said) == (2, True, True), said
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (
+            ["--match", 'cluster="blue"'],
+            "--match narrows what a Prometheus is asked for: give --prometheus URL as well",
+        ),
+        (["--page-approval", "--page-port", "0"], "--page-approval is for the page; --page-port 0 says: none"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(options: list[str], why: str) -> None:
+    done = CliRunner().invoke(app, ["run", *options], terminal_width=200)
+    said = re.sub(r"[│\s]+", " ", done.output)
+    assert (done.exit_code, why in said) == (2, True), said
+
+
 @pytest.mark.parametrize("trouble", [None, RuntimeError("can't start new thread")])
 def test_who_may_lead_no_more_resumes_spouts_and_ends_whatever_comes_of_that(
     monkeypatch: pytest.MonkeyPatch, trouble: Exception | None

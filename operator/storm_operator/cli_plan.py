@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from storm_operator.cli_output import table_console, written_out
+from storm_operator.cli_output import Form, Output, table_console, written_out
 from storm_operator.core.assumed_needs import with_assumed_needs
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Decision
@@ -29,13 +28,6 @@ PREVIEW_PLAN_ID = "p-preview"
 EXIT_BAD_INPUT = 2
 
 
-class Output(StrEnum):
-    """How the plan is shown."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 def plan(
     snapshot: Annotated[Path, typer.Option(help="A file that `storm-operator snapshot` wrote.", dir_okay=False)],
     policy: Annotated[str, typer.Option(help="adaptive, optimal, liu, aniello-online, ...")] = "adaptive",
@@ -47,7 +39,7 @@ def plan(
         typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. minimumGainPercent=5 (repeatable)."),
     ] = None,
     gap: Annotated[bool, typer.Option("--gap", help="How far the proposal is from the proven optimum.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to show the plan.")] = Output.TABLE,
+    output: Form = Output.TABLE,
 ) -> None:
     """Make a plan from a snapshot file: what would move, why, before and after. A hold is an answer too.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from storm_operator.cli_output import written_out
+from storm_operator.cli_output import Form, Output, written_out
 from storm_operator.lazy_commands import PLAIN, PlainCommand, PlainGroup
 from storm_operator.local.build import plugin_jar as build_plugin_jar
 from storm_operator.local.cluster import LocalCluster
@@ -34,13 +33,6 @@ app = typer.Typer(
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 Name = Annotated[str, typer.Option(help="The cluster's name.")]
-
-
-class Output(StrEnum):
-    """How a command answers."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 @app.command(cls=PlainCommand)
@@ -109,7 +101,7 @@ def down(name: Name = "local") -> None:
 @app.command(cls=PlainCommand)
 def status(
     name: Name = "local",
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to answer.")] = Output.TABLE,
+    output: Form = Output.TABLE,
 ) -> None:
     """Daemons, machines with their CPU, workers, and where the logs are."""
     with _plain_errors(Console(stderr=True)):

@@ -12,6 +12,7 @@ SEARCH := operator/storm_operator/core/placement/search
 PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
 ALERTS_FIRE := tests/functional/monitoring/test_alerts_fire.py
+CRASHES := $(addprefix tests/pipeline/,test_crashes.py test_crashes_of_ingest.py)
 LONG_SCENARIOS := $(addprefix tests/scenario/,test_constant_load.py test_saturation.py test_numbers_follow_load.py \
   test_simulated_loop.py test_priority.py test_learned_loop.py test_groups_take_turns.py test_proposals_in_waves.py)
 java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
@@ -42,11 +43,11 @@ pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned fr
 	@echo "== half an hour later, nobody is moved: CPU limits by the present load alone, and by what was learned"
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo-later.yaml --profile $(PIPELINE_DEMO)/profile.json
 
-TESTS := test-unit test-slow test-scenario test-plugin test-pipeline test-functional test-alerts
+TESTS := test-unit test-slow test-scenario test-plugin test-pipeline-crashes test-pipeline test-functional test-alerts
 test: setup $(filter-out $(APART),$(TESTS)) ## All tests on this machine, set-up included (APART=test-pipeline: without those)
 
 ##@ Tests and checks
-.PHONY: test-unit test-slow test-scenario test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
+.PHONY: test-unit test-slow test-scenario test-plugin test-pipeline-crashes test-pipeline test-functional test-alerts test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests of one part at a time, a minute
 	$(BIN)/pytest tests/unit -m "not slow" -q -n auto --dist worksteal
 
@@ -60,8 +61,11 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	$(MVNW) -f operator/storm-plugin/pom.xml verify
 	$(MVNW) -f examples/workloads/pom.xml verify
 
-test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two files at a time, each with a Spark session
-	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
+test-pipeline-crashes: venv spark-jars ## The data pipeline's jobs cut short in each of their writes; two files at a time, each with a Spark session
+	$(BIN)/pytest $(CRASHES) -q -n 2 --dist loadfile --durations 10
+
+test-pipeline: venv spark-jars ## All else of the data pipeline, likewise
+	$(BIN)/pytest tests/pipeline $(CRASHES:%=--ignore %) -q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
 
 test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, two files at a time; and long scenarios
 	$(BIN)/pytest tests/functional $(LONG_SCENARIOS) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --timeout 900 --ignore $(ALERTS_FIRE)  # a test that waits in vain is to say for what

@@ -88,7 +88,7 @@ def cleaned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)  # CI gives it what CPU others leave
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_cut_short_in_any_write(
     name: str, spark: SparkSession, jobs: Mapping[str, Job], cleaned: Path, tmp_path: Path

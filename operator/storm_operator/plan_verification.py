@@ -10,12 +10,12 @@ from storm_operator.approval_desk import ApprovalDesk, was_asked_for
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
 from storm_operator.core.load_history import was_counted_since
-from storm_operator.core.plan_outcome import outcome_of
+from storm_operator.core.plan_outcome import no_longer_timed, outcome_of
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone, why_out_of_reach
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import moved_away
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.verify import judge, why_no_verdict
+from storm_operator.core.verify import judge, why_no_verdict, why_not_verified
 from storm_operator.core.way_back import (
     is_tried_again,
     way_back_anew,
@@ -78,10 +78,13 @@ class PlanVerification:
         if now < settles_from + group.scheduling.settling_seconds:
             return False
         measured = outcome_of(snapshot, record.plan.topology_ids, record.timed_before)
-        running_at = record.running_at_seconds
-        unclear = why_no_verdict(record, measured) or self._why_too_early(record, running_at, snapshot)
+        running_at, margin_percent = record.running_at_seconds, group.scheduling.rollback_margin_percent
+        unclear = (
+            why_no_verdict(record, measured)
+            or self._why_too_early(record, running_at, snapshot)
+            or why_not_verified(record, measured, no_longer_timed(snapshot, record.timed_before), margin_percent)
+        )
         if not unclear:
-            margin_percent = group.scheduling.rollback_margin_percent
             return self._conclude(record, measured, margin_percent, groups, snapshot)
         if now >= self._patience_ends(running_at, now, group.scheduling.settling_seconds):
             problems = first_of(snapshot.completeness.problems, "; ")

@@ -45,6 +45,12 @@ def outcome_of(
     )
 
 
+def no_longer_timed(snapshot: ClusterSnapshot, timed_before: Collection[str] | None) -> tuple[str, ...]:
+    """Those of the topologies (ids) whose complete latency was known before that run, and of which it is not now."""
+    rates = snapshot.rates
+    return tuple(sorted(t for t in timed_before or () if t in rates and rates[t].latency is None))
+
+
 def _is_timed(snapshot: ClusterSnapshot, topology_id: str) -> bool:
     """Whether a complete latency tells of it; without ackers Storm acks what a spout emits at once."""
     rates = snapshot.rates.get(topology_id)
@@ -65,12 +71,18 @@ def _waiting_ms(snapshot: ClusterSnapshot, topology_id: str) -> float | None:
 
 
 def _waiting_seconds(loads: Sequence[ExecutorLoad]) -> float | None:
-    """What is worked off by now does not count."""
+    """What is worked off by now does not count. Of a component that executes nothing it is how long its queues took to
+    grow: so long the first tuple has waited in vain."""
     waiting = _sum_if_all_known([_waits(load) for load in loads])
     executed = _sum_if_all_known([load.executed_per_second for load in loads])
     if not waiting:
         return waiting
-    return waiting / executed if executed else None
+    if executed is None:
+        return None
+    if executed > 0.0:
+        return waiting / executed
+    growth = _sum_if_all_known([load.queue_growth_per_second for load in loads])
+    return waiting / growth if growth is not None and growth > 0.0 else None
 
 
 def _waits(load: ExecutorLoad) -> float | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from storm_operator.core.decision import Plan, PlanCause
+from storm_operator.core.model import name_of_topology
 from storm_operator.core.plan_record import Outcome, PlanRecord
-from storm_operator.core.wording import figure, figure_beside
+from storm_operator.core.wording import figure, figure_beside, first_of
 
 LATENCY_NOISE_MS = 2.0
 """Differences of median latency below this are noise of scheduling and sampling, never a reason to roll back."""
@@ -34,6 +36,7 @@ def why_no_verdict(record: PlanRecord, measured: Outcome) -> str:
 
     A topology that no longer acks anything was stopped by the plan, or its sources are dry: its figures do not tell
     which, so that it is neither praised nor taken back. Likewise one that never acked and no longer emits anything.
+    Nor do they tell where tuples now wait for nobody knows how long, in queues or on their way, which was known before.
     A figure that was unknown before is not waited for, unless the load was: without that none tells anything.
     The way back of another plan is not judged at all.
     """
@@ -54,10 +57,29 @@ def why_no_verdict(record: PlanRecord, measured: Outcome) -> str:
         return "its figures are unknown"
     if still == 0.0:
         return f"no tuple is {_load_is(before)} any more, {figure(load)} a second were before"
-    latency_counts = before.complete_latency_p50_ms is not None and not relieves_overload(record.plan)
-    if latency_counts and measured.complete_latency_p50_ms is None:
+    if relieves_overload(record.plan) or measured.complete_latency_p50_ms is not None:
+        return ""
+    if before.complete_latency_p50_ms is not None:
         return "its complete latency is unknown, and was known before"
+    if before.waiting_ms is not None and measured.waiting_ms is None:
+        return "how long its tuples wait in queues is unknown, and was known before"
     return ""
+
+
+def why_not_verified(
+    record: PlanRecord, measured: Outcome, no_longer_timed: Sequence[str], margin_percent: float
+) -> str:
+    """Why a plan of several topologies, nothing of which speaks against it, is not yet told to be good; empty if it is.
+
+    The complete latency of those `no_longer_timed` (ids) was known before, and is not in `measured`: what they ack, and
+    when, must not hide behind the others.
+    """
+    if not no_longer_timed or record.rollback_of or relieves_overload(record.plan):
+        return ""
+    if judge(record, measured, margin_percent).worse:
+        return ""
+    names = first_of([name_of_topology(topology_id) for topology_id in no_longer_timed])
+    return f"the complete latency of {names} is unknown, and was known before"
 
 
 def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdict:

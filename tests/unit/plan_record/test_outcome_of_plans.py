@@ -9,7 +9,7 @@ import pytest
 from builders import chain_topology, placed, snapshot, supervisors
 from kube_builders import plan_record
 from storm_operator.core.model import Executor, ExecutorLoad
-from storm_operator.core.plan_outcome import outcome_of
+from storm_operator.core.plan_outcome import no_longer_timed, outcome_of
 from storm_operator.core.plan_record import Outcome
 from storm_operator.core.snapshot import LatencySummary, TopologyRates
 from storm_operator.core.verify import judge, why_no_verdict
@@ -63,6 +63,15 @@ def test_nobody_knows_how_long_tuples_wait_where_none_are_executed(
     assert measured((queued, 0.0), (queued, 0.0), executes=executes).waiting_ms == waiting_ms
 
 
+def test_a_bolt_that_stands_still_while_its_queue_grows_makes_a_plan_worse() -> None:
+    """What lies there has waited for as long as it took to come."""
+    still = measured((9000.0, 300.0), (9000.0, 300.0), executes=0.0)
+    assert still.waiting_ms == 30_000.0
+    record = replace(plan_record(), before=measured((0.0, 0.0), (0.0, 0.0)))
+    assert why_no_verdict(record, still) == ""
+    assert judge(record, still, 25.0).worse
+
+
 def test_no_plan_is_worse_for_a_flush_tuple_that_lies_in_the_queue_of_a_bolt_with_little_to_do() -> None:
     """Of a topology that batches and never acks; of what it executes nothing at all in a period, too."""
     before, after = (measured((length, 0.0), (0.0, 0.0), executes=0.2) for length in (0.0, 1.0))
@@ -108,6 +117,14 @@ def test_latency_is_of_those_that_can_be_compared_and_of_all_where_none_can(
 ) -> None:
     quick, slow = (TopologyRates(10.0, 0.0, LatencySummary(9.0, p50, 90.0, 100)) for p50 in (2.0, 4.0))
     assert outcome_of_two(quick, slow, timed_before).complete_latency_p50_ms == p50_ms
+
+
+def test_a_topology_that_is_no_longer_timed_does_not_hide_behind_another() -> None:
+    acks, never = TopologyRates(1000.0, 0.0, LatencySummary(5.0, 5.0, 5.0, 100)), TopologyRates(0.0, 0.0)
+    rates = {"acks-1-1": acks, "stopped-1-1": never, "acks-never-1-1": never}
+    seen = snapshot((), supervisors(1), topology_rates=rates)
+    assert no_longer_timed(seen, ("acks-1-1", "stopped-1-1", "ended-1-1")) == ("stopped-1-1",)
+    assert no_longer_timed(seen, None) == ()
 
 
 @pytest.mark.parametrize(("other", "acked"), [(5.0, 15.0), (None, None)])

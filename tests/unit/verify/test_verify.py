@@ -19,7 +19,7 @@ from storm_operator.core.settings import (
     ResourceSettings,
     SchedulingSettings,
 )
-from storm_operator.core.verify import judge, why_no_verdict
+from storm_operator.core.verify import judge, why_no_verdict, why_not_verified
 from storm_operator.core.way_back import why_it_waits, why_not_to_be_moved
 
 MARGIN_PERCENT = 25.0
@@ -302,6 +302,17 @@ UNACKED = Outcome(100.0, 0.0, None, None, None, emitted_per_second=1000.0, waiti
 """Of topologies that ack nothing."""
 
 
+def test_several_topologies_are_not_praised_while_the_latency_of_one_is_unknown() -> None:
+    stopped = ("stopped-1-1",)
+    why = "the complete latency of stopped is unknown, and was known before"
+    assert why_not_verified(record(), measured(), stopped, MARGIN_PERCENT) == why
+    assert why_not_verified(record(), measured(), (), MARGIN_PERCENT) == ""
+    assert why_not_verified(record(), measured(p50=999.0), stopped, MARGIN_PERCENT) == "", "it is worse all the same"
+    back = replace(record(), rollback_of="p-0")
+    relief = replace(record(), plan=replace(record().plan, cause=PlanCause.OVERLOAD))
+    assert {why_not_verified(one, measured(), stopped, MARGIN_PERCENT) for one in (back, relief)} == {""}
+
+
 @pytest.mark.parametrize(
     ("outcome", "word"),
     [
@@ -341,6 +352,7 @@ def test_topology_that_acks_nothing_is_not_taken_back_without_a_figure_that_tell
         (replace(UNACKED, emitted_per_second=0.0), "no tuple is emitted any more, 1,000 a second were before"),
         (replace(UNACKED, emitted_per_second=None), "figures are unknown"),
         (replace(UNACKED, acked_per_second=None), "figures are unknown"),
+        (replace(UNACKED, waiting_ms=None), "wait in queues is unknown, and was known before"),
     ],
 )
 def test_topology_that_acks_nothing_and_stopped_gives_no_verdict(outcome: Outcome, word: str) -> None:

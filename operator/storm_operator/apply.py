@@ -24,6 +24,7 @@ from storm_operator.core.plan_progress import (
     Failures,
     count_kept,
     executors_not_running,
+    kept_in_place,
     moved_topologies,
     supervisors_of,
     to_drain,
@@ -119,8 +120,9 @@ class Applier:
     def _keep_in_place(self, plan: Plan) -> Assignment:
         """Where they are."""
         present = self.storm.read_assignment(plan.topology_ids)
+        kept = kept_in_place(plan, present)
         for topology_id in plan.topology_ids:
-            own = present.restricted_to([topology_id])
+            own = kept.restricted_to([topology_id])
             if own.slot_of:
                 self.documents.write_plan(topology_id, replace(plan, target=own))
         return present

@@ -416,6 +416,31 @@ def test_worker_that_was_never_told_to_end_is_running_where_the_plan_wants_it() 
     assert executors_not_running(applying, {}) == (COUNT,)
 
 
+def test_a_worker_of_which_nobody_knew_the_process_may_be_that_of_before() -> None:
+    """As where an agent did not answer when the plan began: of a slot that had a worker, not of a new one."""
+    before, after = BASE.slot_of[COUNT], plan().target.slot_of[COUNT]
+    both = WorkerSeen(7, frozenset({executor_key(COUNT), executor_key(SPLIT)}), frozenset())
+    count = WorkerSeen(7, frozenset({executor_key(COUNT)}), frozenset())
+    stays = replace(plan(), target=Assignment({COUNT: before}), restarted_workers=(before,))
+    unseen = replace(record(ApplyMethod.REBALANCE), worker_pids_before={})
+    assert executors_not_running(replace(unseen, plan=stays), {before: both}) == (COUNT,)
+    assert executors_not_running(replace(unseen, plan=stays), {before: count}) == ()
+    assert executors_not_running(unseen, {after: both}) == ()
+
+
+@pytest.mark.parametrize("unseen", [{COUNT}, set(BASE.slot_of)], ids=["one", "all"])
+def test_abandoned_plan_does_not_come_into_force_when_a_supervisor_is_back(unseen: set[Executor]) -> None:
+    cluster = FakeCluster(BASE, FakeClock())
+    cluster.clock.on_sleep = lambda: None  # the target's supervisor is away
+    begun = record(ApplyMethod.IN_PLACE)
+    reads = cluster.read_assignment
+    cluster.read_assignment = lambda ids: Assignment(  # type: ignore[method-assign]  # others, too, by now
+        {executor: slot for executor, slot in reads(ids).slot_of.items() if executor not in unseen}
+    )
+    assert applier_for(cluster).apply(begun, lambda _: None).state is PlanState.FAILED
+    assert cluster.plans["words"].target == BASE
+
+
 def test_rejected_plan_changes_nothing_and_says_why() -> None:
     cluster = FakeCluster(BASE, FakeClock(), rejects=True)
     done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)

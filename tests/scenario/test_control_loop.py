@@ -279,8 +279,9 @@ def played_with_failures(
 
 
 def test_what_failed_where_an_executor_was_earlier_is_no_failure_of_the_plan_that_brings_it_back() -> None:
-    before, moved = {"kept": 10.0, "left": 3.0}, {"kept": 12.0, "back": 5000.0}
-    assert played_with_failures(before, moved, {"kept": 15.0, "back": 5001.0}) == 6.0
+    left, back = 'moved{supervisor="a"}', 'moved{supervisor="b"}'
+    before, moved = {"kept": 10.0, left: 3.0}, {"kept": 12.0, back: 5000.0}
+    assert played_with_failures(before, moved, {"kept": 15.0, back: 5001.0}) == 6.0
 
 
 @pytest.mark.parametrize("silent_at", [0, 2], ids=["before", "after"])
@@ -294,6 +295,13 @@ def test_failures_are_unknown_where_an_agent_was_silent(silent_at: int) -> None:
 def test_failures_are_unknown_of_a_counter_that_was_not_seen_right_after_the_move() -> None:
     assert played_with_failures({"kept": 10.0}, None, {"kept": 10.0, "back": 0.0}) == 0.0
     assert played_with_failures({"kept": 10.0}, None, {"kept": 10.0, "back": 5000.0}) is None
+
+
+@pytest.mark.parametrize("after", [{"kept": 15.0}, {}], ids=["of one", "of all"])
+def test_failures_are_unknown_where_a_counter_is_no_longer_shown(after: Mapping[str, float]) -> None:
+    """Its spout's worker is down, or its supervisor gone with its agent."""
+    both = {"kept": 10.0, "other": 5.0}
+    assert played_with_failures(both, both, after) is None
 
 
 def test_failures_are_unknown_where_an_agent_began_to_count_anew() -> None:

@@ -115,12 +115,15 @@ def executors_not_running(record: PlanRecord, workers: Mapping[WorkerSlot, Worke
     # Spouts of a drained topology must not be resumed before the threads of every moved executor are there.
     everyone = record.method is ApplyMethod.DRAIN
     must_work = frozenset(record.plan.target.slot_of if everyone else record.busy_before)
+    had_a_worker = frozenset(record.plan.base.slot_of.values())
+    wanted = record.plan.target.workers()
     missing = []
     for executor, slot in sorted(record.plan.target.slot_of.items()):
         if slot not in restarted:
             continue
-        worker = workers.get(slot)
-        if worker is None or _is_left_over(worker, slot, record):
+        worker, pid_before = workers.get(slot), record.worker_pids_before.get(slot)
+        may_be_old = slot in had_a_worker if pid_before is None else worker is not None and worker.pid == pid_before
+        if worker is None or (may_be_old and not _hosts(worker, wanted[slot])):
             missing.append(executor)
             continue
         seen = worker.at_work if executor in must_work else worker.executors
@@ -129,26 +132,37 @@ def executors_not_running(record: PlanRecord, workers: Mapping[WorkerSlot, Worke
     return tuple(missing)
 
 
-def _is_left_over(worker: WorkerSeen, slot: WorkerSlot, record: PlanRecord) -> bool:
-    """Whether it is the slot's worker of before the plan, which still has to end.
+def _hosts(worker: WorkerSeen, executors: Collection[Executor]) -> bool:
+    """Whether the worker hosts exactly these.
 
-    One that hosts exactly what the plan wants there never ends: its supervisor has not heard of the plan between,
-    such as one that was taken back within seconds.
+    Of a slot's worker of before the plan, or one that may be, this is how it differs from what has yet to end: one that
+    the plan wants as it is never ends, such as where its supervisor has not heard of a plan that was taken back within
+    seconds.
     """
-    if worker.pid != record.worker_pids_before.get(slot):
-        return False
-    wanted = frozenset(executor_key(executor) for executor in record.plan.target.workers()[slot])
-    return worker.executors != wanted
+    return worker.executors == frozenset(executor_key(executor) for executor in executors)
 
 
-def count_kept(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> int:
-    """How many of the plan's kept workers still are the processes that they were."""
-    before = record.worker_pids_before
-    return sum(
-        1
-        for slot in record.plan.kept_workers
-        if slot in workers and slot in before and workers[slot].pid == before[slot]
-    )
+def kept_in_place(plan: Plan, present: Assignment) -> Assignment:
+    """Where the plan's executors stay when it is abandoned: where they are.
+
+    Who is nowhere to be seen, as where a supervisor is away, stays where it was before the plan. Else the plan would
+    come into force once the supervisor is back, when nobody judges it any more.
+    """
+    seen = {(executor.topology_id, task) for executor in present.slot_of for task in executor.tasks}
+    unseen = {
+        executor: slot
+        for executor, slot in plan.base.slot_of.items()
+        if seen.isdisjoint((executor.topology_id, task) for task in executor.tasks)
+    }
+    return Assignment({**unseen, **present.slot_of})
+
+
+def count_kept(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> int | None:
+    """How many of the plan's kept workers still are the processes that they were; None where one was not seen."""
+    before, kept = record.worker_pids_before, record.plan.kept_workers
+    if not all(slot in before and slot in workers for slot in kept):
+        return None
+    return sum(1 for slot in kept if workers[slot].pid == before[slot])
 
 
 def with_first_failures(before: Failures | None, seen: Failures | None) -> Failures | None:
@@ -170,9 +184,12 @@ def _without_place(counter: str) -> str:
 def failed_since(before: Failures | None, now: Failures | None) -> float | None:
     """Tuples that failed since `before`; None where that is unknown.
 
-    A counter falls where its agent began anew: what it had counted in between nobody knows.
+    A counter falls where its agent began anew: what it had counted in between nobody knows. Nor does anybody where a
+    counter is gone and shows at no other place: its spout's worker may be down, or its agent away.
     """
     if before is None or now is None or any(count > 0.0 for counter, count in now.items() if counter not in before):
+        return None
+    if not {_without_place(counter) for counter in before} <= {_without_place(counter) for counter in now}:
         return None
     growth = [count - before.get(counter, 0.0) for counter, count in now.items()]
     return sum(growth) if all(one >= 0.0 for one in growth) else None

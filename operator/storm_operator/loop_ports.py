@@ -145,6 +145,8 @@ class LoopMemory:
     left_paused: tuple[str, ...] = ()
     """Ids of the topologies whose spouts a plan that is over has paused, and could not resume."""
     proposals: Proposals = field(default_factory=Proposals)
+    asked_for: str = ""
+    """Id of the way back that failed, and that a person was asked for since: one who says no is not asked again."""
     ended: frozenset[str] = frozenset()
     """Topologies that something is kept for although the last pass did not see them run."""
     watched_since_seconds: float = 0.0

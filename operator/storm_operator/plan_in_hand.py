@@ -17,7 +17,8 @@ ENDED_BY_ANOTHER = "no longer in the journal: another storm-operator managed the
 TAKEN_BACK_BY = "plan {} takes it back"
 WORKED_AT = (PlanState.APPLYING, PlanState.SETTLING, PlanState.FAILED)
 """Told of a plan whose way into force has gone on, or just ended."""
-STANDS = "it did harm, and is in force all the same: its way back, plan {}, failed, which is tried again after a pause"
+HARM = "it did harm, and "
+STANDS = HARM + "is in force all the same: its way back, plan {}, failed, which is tried again after a pause"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,12 @@ from storm_operator.core.way_back import (
     why_not_to_be_moved,
 )
 from storm_operator.core.wording import first_of
-from storm_operator.plan_in_hand import STANDS, TAKEN_BACK_BY, PlanInHand
+from storm_operator.plan_in_hand import HARM, STANDS, TAKEN_BACK_BY, PlanInHand
 
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
+NOT_TRIED_AGAIN = HARM + "its way back, plan {}, failed, which is not tried again: {}"
+STANDS_UNTIL_APPROVED = HARM + "its way back, plan {}, failed; plan {} is another, once somebody approves it: {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,7 @@ class PlanVerification:
 
     def _open_way_back(self, record: PlanRecord, measured: Outcome) -> PlanRecord:
         now = self.plans.now()
-        way_back = way_back_from(record, measured, self.new_plan_id(now), now)
-        return replace(way_back, approved_by="", approved_at_seconds=None)
+        return _unapproved(way_back_from(record, measured, self.new_plan_id(now), now))
 
     def _roll_back(self, record: PlanRecord, measured: Outcome) -> bool:
         """Apply the way back; whether that was begun. It settles as any plan does, and is not judged then.
@@ -194,10 +195,20 @@ class PlanVerification:
         failed = None if self.plans.pending is not None else self._way_back_that_failed()
         if failed is None:
             return False
-        is_left = why_not_to_be_moved(failed.plan, groups) or why_it_waits(failed.plan, groups)
-        waits = self.plans.memory.decisions.setback_of(failed.plan.topology_ids, now) is not None
-        leads_nowhere = why_out_of_reach(failed.plan.base, failed.plan.target, snapshot)
-        if is_left or waits or moved_away(failed, snapshot.assignment) or leads_nowhere:
+        why_never = (
+            why_not_to_be_moved(failed.plan, groups)
+            or moved_away(failed, snapshot.assignment)
+            or why_out_of_reach(failed.plan.base, failed.plan.target, snapshot)
+        )
+        if why_never:
+            self._tell_of_harm(failed, NOT_TRIED_AGAIN.format(failed.plan.id, why_never))
+            return False
+        waits_for = why_it_waits(failed.plan, groups)
+        if waits_for:
+            self._ask_for(failed, waits_for, now)
+            return False
+        self._tell_of_harm(failed, STANDS.format(failed.plan.id))
+        if self.plans.memory.decisions.setback_of(failed.plan.topology_ids, now) is not None:
             return False
         again = way_back_anew(failed, self.new_plan_id(now), now)
 
@@ -217,6 +228,25 @@ class PlanVerification:
             return False
         return True
 
+    def _ask_for(self, failed: PlanRecord, waits_for: str, now: float) -> None:
+        """Have a person asked, once, whether what the way back `failed` was to do shall be done."""
+        memory = self.plans.memory
+        if memory.asked_for == failed.plan.id or self.desk.way_back_for(failed.plan.topology_ids) is not None:
+            return
+        memory.asked_for = failed.plan.id
+        again = _unapproved(way_back_anew(failed, self.new_plan_id(now), now))
+        self._tell_of_harm(failed, STANDS_UNTIL_APPROVED.format(failed.plan.id, again.plan.id, waits_for))
+        self.desk.propose_first(again, waits_for)
+
+    def _tell_of_harm(self, failed: PlanRecord, words: str) -> None:
+        """Let the plan that the way back `failed` was to take back say what becomes of that now."""
+        harmful = self.plans.known(failed.rollback_of)
+        if harmful is None:
+            return
+        verdict, _, _ = harmful.message.partition(HARM)
+        if harmful.message != verdict + words:
+            self.plans.correct(failed.rollback_of, PlanState.EXPIRED, PlanState.EXPIRED, verdict + words)
+
     def _way_back_that_failed(self) -> PlanRecord | None:
         """That of a plan which did harm, and stands since; None where others came since."""
         later: set[str] = set()
@@ -228,3 +258,7 @@ class PlanVerification:
 
     def _failed_in(self, record: PlanRecord) -> float | None:
         return failed_since(record.failures_before, self.plans.applier.failures(record.plan))
+
+
+def _unapproved(record: PlanRecord) -> PlanRecord:
+    return replace(record, approved_by="", approved_at_seconds=None)

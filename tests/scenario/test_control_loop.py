@@ -128,28 +128,66 @@ def test_a_way_back_that_failed_is_tried_again_by_the_next_life_too(passes_befor
     assert played.journal.kept is None
 
 
-@pytest.mark.parametrize(
-    "why_not", ["mode is Observe", "mode is Recommend", "somebody moved it", "its supervisors are gone"]
-)
-def test_a_way_back_that_failed_is_not_tried_again_where_it_leads_nowhere(why_not: str) -> None:
+@pytest.mark.parametrize("why_not", ["mode is Observe", "somebody moved it", "its supervisors are gone"])
+def test_a_way_back_that_failed_is_not_tried_again_where_it_leads_nowhere_and_says_so(why_not: str) -> None:
     played = scene()
     harmful(played)
-    specs = SPECS
+    specs, words = SPECS, ""
     tried = {record.plan.id for record in played.audience.records}
     match why_not:
         case "mode is Observe":
-            specs = with_mode(Mode.OBSERVE)
-        case "mode is Recommend":
-            specs = with_mode(Mode.RECOMMEND)
+            specs, words = with_mode(Mode.OBSERVE), "which is not tried again: mode of words is Observe by now"
         case "somebody moved it":
             elsewhere = {executor: WorkerSlot(slot.supervisor_id, 6703) for executor, slot in SPREAD.items()}
             played.cluster.assignment = Assignment(elsewhere)
+            words = "executors are no longer where the plan would move them from"
         case _:
             played.observer.gone = frozenset({"s1", "s2", "s3"} - set(played.cluster.assignment.used_supervisors()))
+            words = "it would lead to "
+    played.run(specs)
+    worse = played.loop.memory.records[0]
+    assert worse.message.startswith("it did harm, and its way back, plan ")
+    assert words in worse.message
+    assert played.audience.records[-1] == worse
     for _ in range(30):
         played.run(specs)
     later = [record for record in played.audience.records if record.plan.id not in tried]
     assert [record for record in later if record.rollback_of] == []
+    if why_not == "mode is Observe":
+        played.run()
+        assert "which is tried again after a pause" in played.loop.memory.records[0].message
+
+
+def test_a_way_back_that_failed_waits_for_a_person_where_all_plans_do() -> None:
+    played = scene()
+    harmful(played)
+    for _ in range(30):
+        played.run(with_mode(Mode.RECOMMEND))
+    worse, failed = played.loop.memory.records
+    (asked,) = [
+        record for record in played.audience.records if record.state is PlanState.PROPOSED and record.rollback_of
+    ]
+    assert f"plan {failed.plan.id}, failed; plan {asked.plan.id} is another, once somebody approves it" in worse.message
+    played.cluster.rejects = False
+    assert played.loop.desk.approve(asked.plan.id, "somebody")
+    for _ in range(12):
+        played.run(with_mode(Mode.RECOMMEND))
+    assert played.cluster.assignment.slot_of == SPREAD
+    assert played.loop.memory.records[0].state is PlanState.ROLLED_BACK
+
+
+def test_who_rejects_a_way_back_that_failed_is_not_asked_for_it_again() -> None:
+    played = scene()
+    harmful(played)
+    played.run(with_mode(Mode.RECOMMEND))
+    asked = played.audience.records[-1]
+    assert asked.rollback_of
+    played.loop.desk.reject(asked.plan, "rejected by somebody")
+    for _ in range(30):
+        played.run(with_mode(Mode.RECOMMEND))
+    assert {record.plan.id for record in played.audience.records if record.rollback_of and not record.approved_by} == {
+        asked.plan.id
+    }
 
 
 @pytest.mark.parametrize("silent", ["s2", "s3", "s2 and s3"])

@@ -112,7 +112,7 @@ def without_free_slots(snapshot: ClusterSnapshot, supervisor_ids: Collection[str
 def _at_work(
     supervisor: Supervisor, homeless: Collection[Executor], before: Assignment, window: MetricsWindow
 ) -> dict[Executor, WorkerSlot]:
-    """The executors that were there before, have no other place now, and were measured in all of the period.
+    """The executors that were there before, have no other place now, and were measured, or at least are seen.
 
     Those that no tuple has come to yet are among them: their CPU is unknown until one comes, and their worker runs on.
     """
@@ -121,8 +121,9 @@ def _at_work(
         slot = before.slot_of.get(executor)
         if slot is None or slot.supervisor_id != supervisor.id:
             continue
-        reading = readings_in.executor(executor, Place(supervisor.host, slot.port), is_spout=False)
-        if not reading.missing or reading.load.never_busy:
+        place = Place(supervisor.host, slot.port)
+        reading = readings_in.executor(executor, place, is_spout=False)
+        if not reading.missing or reading.load.never_busy or readings_in.shows_at_work(executor, place):
             there[executor] = slot
     return there
 

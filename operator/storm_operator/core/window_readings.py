@@ -17,6 +17,9 @@ from storm_operator.core.model import Executor, ExecutorLoad, waiting_work
 MINIMUM_SPAN_FRACTION = 0.25
 """Two readings closer together than this share of the window make no rate: their jitter would be too large."""
 
+LATELY_FRACTION = 0.5
+"""What a worker wrote longer ago than this share of the window says nothing of now: it may have ended since."""
+
 MILLICORES_PER_CORE = 1000.0
 COUNTER_SUFFIXES = ("_total", "_bucket", "_count", "_sum")
 COORDINATE = "storm_supervisor_coordinate_seconds"
@@ -112,6 +115,20 @@ class WindowReadings:
             acked_per_second=self._rate(self._of_executor(ACKED, executor, place), shift_seconds),
             failed_per_second=self._rate(self._of_executor(FAILED, executor, place), shift_seconds),
         )
+
+    def shows_at_work(self, executor: Executor, place: Place) -> bool:
+        """Whether the worker at `place` has written lately of the executor's thread, or that no tuple has come to it.
+
+        One reading is enough, which makes no rate: as where the agent did not answer in time before, or just began.
+        """
+        cpu, executed, queue = (self._of_executor(name, executor, place) for name in (CPU, EXECUTED, QUEUE))
+        age_seconds = self.executor(executor, place, is_spout=False).age_seconds
+        if age_seconds is None or age_seconds > LATELY_FRACTION * self.window.window_seconds:
+            return False
+        if cpu is not None:
+            return True
+        counts = (gauge(executed), gauge(queue))
+        return None not in counts and counts[0] == 0.0 and waiting_work(counts[1] or 0.0) == 0.0
 
     def supervisor_gauge(self, name: str, host: str) -> float | None:
         """The newest value of a gauge without labels other than `supervisor`."""

@@ -114,6 +114,34 @@ def test_who_never_got_a_tuple_stays_though_nobody_knows_its_thread(
     assert (view.assignment == WHOLE.assignment) is stays
 
 
+@pytest.mark.parametrize(
+    ("read_seconds_ago", "queue", "has_thread", "stays"),
+    [(0.0, 4000.0, True, True), (0.0, 0.0, False, True), (0.0, 4000.0, False, False), (10.0, 0.0, True, False)],
+    ids=["seen now", "seen now, and never got a tuple", "has not come up", "not seen any more"],
+)
+def test_one_reading_is_enough_where_it_shows_that_workers_run_on(
+    read_seconds_ago: float, queue: float, has_thread: bool, stays: bool
+) -> None:
+    """As where the agent missed the scrape before: a node that is short of CPU is where supervisors are lost, too."""
+    alone, host = WORDS.executors_of("count")[1], HOSTS["s2"]
+    scrapes = Scrapes(NOW)
+    scrapes.add_topology(WORDS, WHERE, HOSTS)
+    scrapes.add_executor(
+        alone, host, WHERE[alone].port, executed=(0.0,), emitted=(0.0,), queue=(queue,), cpu_seconds=(1.0,)
+    )
+    scrapes.add_worker(WORDS.id, host, WHERE[alone].port, ages=(0.5,))
+    if not has_thread:
+        scrapes.drop("storm_executor_cpu_seconds_total", executor=alone.label)
+    scrapes.samples = {
+        key: [replace(one, timestamp_seconds=NOW - read_seconds_ago) for one in samples[-1:]]
+        if key.label("supervisor") == host
+        else samples
+        for key, samples in scrapes.samples.items()
+    }
+    view, _ = with_those_away(without("s2"), scrapes.window(), seen(), NOW)
+    assert (view.assignment == WHOLE.assignment) is stays
+
+
 def test_a_supervisor_that_nobody_was_on_is_gone() -> None:
     gone = without("s3")
     assert with_those_away(gone, metrics(), seen(), NOW)[0] is gone

@@ -65,6 +65,8 @@ class FakeCluster:
     """How long ago the worker wrote that has been silent for longest, by the seconds that have passed."""
     ticks: bool = False
     """A bolt emits on each tick, once a second, and another executes that."""
+    out_of_sight: set[Executor] = field(default_factory=set)
+    """Those that Nimbus shows at no place, since their supervisor is away."""
     without_queue: set[Executor] = field(default_factory=set)
     """Those whose queues no agent shows."""
     hidden: bool = False
@@ -108,7 +110,8 @@ class FakeCluster:
         return (running | self.finishing) & set(topology_ids)
 
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
-        return self.assignment.restricted_to(topology_ids)
+        present = self.assignment.restricted_to(topology_ids).slot_of
+        return Assignment({executor: slot for executor, slot in present.items() if executor not in self.out_of_sight})
 
     def tell_supervisors(self, supervisor_ids: Collection[str]) -> bool:
         self.told |= set(supervisor_ids)

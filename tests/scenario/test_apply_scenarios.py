@@ -430,13 +430,9 @@ def test_a_worker_of_which_nobody_knew_the_process_may_be_that_of_before() -> No
 
 @pytest.mark.parametrize("unseen", [{COUNT}, set(BASE.slot_of)], ids=["one", "all"])
 def test_abandoned_plan_does_not_come_into_force_when_a_supervisor_is_back(unseen: set[Executor]) -> None:
-    cluster = FakeCluster(BASE, FakeClock())
-    cluster.clock.on_sleep = lambda: None  # the target's supervisor is away
+    cluster = FakeCluster(BASE, FakeClock(), out_of_sight=unseen)
+    cluster.clock.on_sleep = lambda: None  # nothing is scheduled: the target's supervisor is away, too
     begun = record(ApplyMethod.IN_PLACE)
-    reads = cluster.read_assignment
-    cluster.read_assignment = lambda ids: Assignment(  # type: ignore[method-assign]  # others, too, by now
-        {executor: slot for executor, slot in reads(ids).slot_of.items() if executor not in unseen}
-    )
     assert applier_for(cluster).apply(begun, lambda _: None).state is PlanState.FAILED
     assert cluster.plans["words"].target == BASE
 

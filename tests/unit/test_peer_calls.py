@@ -126,11 +126,13 @@ def test_a_kubernetes_api_that_is_busy_is_not_waited_for_as_long_as_it_says(
     assert book.calls == [(Peer.KUBERNETES, "get", REFUSED)]
 
 
-@pytest.mark.parametrize(("silent", "asked"), [(1, 2), (9, 2)], ids=["a connection that is dead", "hangs"])
+@pytest.mark.parametrize(
+    ("silent", "asked", "timeout_seconds"), [(1, 2, 2.0), (9, 2, 0.1)], ids=["a connection that is dead", "hangs"]
+)
 def test_a_kubernetes_api_that_says_nothing_is_asked_once_more_and_not_thrice(
-    book: Book, monkeypatch: pytest.MonkeyPatch, silent: int, asked: int
+    book: Book, monkeypatch: pytest.MonkeyPatch, silent: int, asked: int, timeout_seconds: float
 ) -> None:
-    monkeypatch.setattr(resources, "TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(resources, "TIMEOUT_SECONDS", timeout_seconds)
     may_end, came = Event(), []
 
     def answer(path: str) -> tuple[int, bytes]:

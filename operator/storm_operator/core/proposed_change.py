@@ -9,7 +9,7 @@ from storm_operator.core.decision import PlanCause, Prediction
 from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, name_of_topology
-from storm_operator.core.placement.bearable import network_of_others, with_what_is_borne
+from storm_operator.core.placement.bearable import cost_of_others, with_what_is_borne
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (
     SeenAssignment,
@@ -131,7 +131,8 @@ def examine_proposal(
         diff=diff,
         before=before,
         after=replace(after, complete_latency_ms=None) if _ends_waits(trouble) else after,
-        running_cost=cost_before.running - _not_in_question(snapshot, in_force, then, prices, settings),
+        running_cost=cost_before.running
+        - _not_in_question(snapshot, coming, coming_then, demand.of_coming(), prices, borne),
         saved_cost=saved,
         payback_seconds=(
             cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None
@@ -154,14 +155,15 @@ def _not_in_question(
     snapshot: ClusterSnapshot,
     in_force: SeenAssignment,
     then: SeenAssignment,
+    demand: Demand,
     prices: Prices,
     settings: PlacementSettings,
 ) -> float:
-    """What the cost has in it that no gain is measured by, in tuple-ms/s: the network of the topologies that must not
-    move, and declared memory that finds no room either way. Any of that outprices all else: one topology that declares
-    more than a supervisor has, which Storm's own scheduler never looks at, would hide what others gain."""
+    """What the cost has in it that no gain is measured by, in tuple-ms/s: that of the topologies that must not move,
+    and declared memory that finds no room either way. Any of that outprices all else: one topology that declares more
+    than a supervisor has, which Storm's own scheduler never looks at, would hide what others gain."""
     overfull = min(in_force.overfull_megabytes, then.overfull_megabytes)
-    return network_of_others(snapshot, in_force, prices, settings) + overload_cost(0.0, overfull, prices)
+    return cost_of_others(snapshot, in_force, demand, prices, settings) + overload_cost(0.0, overfull, prices)
 
 
 def _unnoticed_relief(

@@ -608,6 +608,29 @@ def test_others_heavy_traffic_does_not_hide_a_gain() -> None:
     assert "(-100%)" in planned(made).reason
 
 
+@pytest.mark.parametrize("needed", [100.0, 4900.0], ids=["enough CPU", "too little CPU"])
+def test_neither_the_supervisors_that_others_use_nor_their_overload_hides_a_gain(needed: float) -> None:
+    other = chain_topology("other", ("spout", 1), ("bolt", 1))
+    theirs = placed(other, {"spout": "s3:6703", "bolt": "s3:6703"})
+    shared = snapshot(
+        [LINE, other],
+        supervisors(3),
+        APART | theirs,
+        rates=even_traffic(LINE, 100) | even_traffic(other, 1e5),
+        periods=PERIODS,
+    )
+    made = decide(
+        shared,
+        same_demand([LINE, other], 100, bolt=needed),
+        Assignment({**TOGETHER.slot_of, **theirs}),
+        placement_settings([LINE], scheduling=SchedulingSettings(minimum_periods=1)),
+        DecisionMemory(),
+        now_seconds=NOW_SECONDS,
+        plan_id="p",
+    )
+    assert planned(made).gain_percent > 50.0
+
+
 def test_the_hash_is_stable_and_tells_assignments_apart() -> None:
     assert assignment_hash(TOGETHER) == assignment_hash(Assignment(dict(reversed(list(TOGETHER.slot_of.items())))))
     assert assignment_hash(TOGETHER) != assignment_hash(Assignment(APART))

@@ -14,7 +14,17 @@ from dataclasses import dataclass, replace
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
-from storm_operator.core.placement.objective import SeenAssignment, cost_seen, room_for_executors, see
+from storm_operator.core.placement.objective import (
+    SeenAssignment,
+    beyond_threads,
+    cost_seen,
+    excess,
+    losses_of,
+    overload_cost,
+    room_for_executors,
+    see,
+    wanted_millicores,
+)
 from storm_operator.core.placement.prices import Prices, prices_of
 from storm_operator.core.settings import PlacementSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -32,13 +42,31 @@ def with_what_is_borne(settings: PlacementSettings) -> PlacementSettings:
     return replace(settings, scheduling=replace(scheduling, headroom_fraction=borne))
 
 
-def network_of_others(
-    snapshot: ClusterSnapshot, in_force: SeenAssignment, prices: Prices, settings: PlacementSettings
+def cost_of_others(
+    snapshot: ClusterSnapshot, in_force: SeenAssignment, demand: Demand, prices: Prices, settings: PlacementSettings
 ) -> float:
-    """What the network of the topologies that must not move costs: no plan can lower it, no gain is measured by it."""
-    others = {topology.id for topology in snapshot.topologies} - settings.movable
+    """What the topologies that must not move cost: no plan can lower it, no gain is measured by it.
+
+    That is their network, the supervisors that they keep in use, what these lose, and the CPU that they alone need
+    beyond what may be filled.
+    """
+    others = _others(snapshot, settings)
+    if not others:
+        return 0.0
     traffic = in_force.traffic.within(rows_of_topologies(snapshot.traffic, others))
-    return traffic.network_usage(prices.between_workers_ms)
+    theirs = in_force.assignment.restricted_to(others)
+    rooms = room_for_executors(snapshot, settings, in_force.worker_overhead)
+    overload = excess(wanted_millicores(theirs, demand), rooms) + beyond_threads(theirs, demand)
+    return (
+        traffic.network_usage(prices.between_workers_ms)
+        + len(theirs.used_supervisors()) * prices.per_supervisor
+        + losses_of(theirs, prices)
+        + overload_cost(overload, 0.0, prices)
+    )
+
+
+def _others(snapshot: ClusterSnapshot, settings: PlacementSettings) -> set[str]:
+    return {topology.id for topology in snapshot.topologies} - settings.movable
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +74,7 @@ class Saving:
     """What a change would save of what runs, in tuple-ms/s."""
 
     running_cost: float
-    """In force, without the network of topologies that must not move."""
+    """In force, without that of topologies that must not move."""
     saved_cost: float
 
     @property
@@ -66,12 +94,13 @@ class Bearable:
         self._snapshot, self._seen, self._demand, self._settings = snapshot, seen, demand, settings
         self._prices = prices_of(snapshot, settings)
         self._running = cost_seen(snapshot, seen, self._prices).running
-        self._of_others = network_of_others(snapshot, seen, self._prices, settings)
+        self._of_others = cost_of_others(snapshot, seen, demand.of_coming(), self._prices, with_what_is_borne(settings))
 
     @property
     def is_beyond_gain(self) -> bool:
         """Whether a plan would gain too little even if it left no network at all, on as few supervisors as can be."""
-        least = self._of_others + self._fewest_supervisors() * self._prices.per_supervisor
+        kept = len(self._seen.assignment.restricted_to(_others(self._snapshot, self._settings)).used_supervisors())
+        least = self._of_others + max(0, self._fewest_supervisors() - kept) * self._prices.per_supervisor
         return self._saving(least).is_below(self._settings.scheduling.minimum_gain_percent)
 
     def saving_of(self, found: Assignment) -> Saving:

@@ -8,9 +8,12 @@ the moving-percentile filter, 25th percentile).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 ROUND_TRIP_SAMPLES = 8
 AVAILABILITY_PROBES = 60
+RESTART_PROBES = 12
+"""A minute of them: by then an agent, or a pod, that is started anew answers again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +41,13 @@ class PeerStatistics:
 
     @property
     def availability_ratio(self) -> float | None:
-        """The fraction of the last probes that were answered; None before the first."""
-        return sum(self.answers) / len(self.answers) if self.answers else None
+        """The fraction of the last probes that were answered; None before the first.
+
+        One silence that is over, the longest that a restart may be, is left out: it need not come again, and executors
+        should not move away from a supervisor since its agent was started anew.
+        """
+        if not self.answers:
+            return None
+        runs = [(answered, len(tuple(run))) for answered, run in groupby(self.answers)]
+        over = (length for answered, length in runs[:-1] if not answered and length <= RESTART_PROBES)
+        return sum(self.answers) / (len(self.answers) - max(over, default=0))

@@ -67,6 +67,25 @@ def test_availability_is_of_the_last_probes_only() -> None:
     assert statistics.availability_ratio == 0.25
 
 
+@pytest.mark.parametrize(
+    ("silences", "ratio"),
+    [((1,), 1.0), ((12,), 1.0), ((13,), 7 / 20), ((3, 2), 15 / 17), ((1, 1, 1, 1), 16 / 19)],
+    ids=["a restart", "a long one", "more than that", "another", "now and then"],
+)
+def test_one_silence_that_is_over_is_a_restart_and_tells_nothing_of_what_comes(
+    silences: tuple[int, ...], ratio: float
+) -> None:
+    statistics = PeerStatistics()
+    for silence in silences:
+        statistics = statistics.after_answer(0.001)
+        for _ in range(silence):
+            statistics = statistics.after_silence()
+    for _ in range(20 - len(statistics.answers)):
+        statistics = statistics.after_answer(0.001)
+    assert statistics.availability_ratio == pytest.approx(ratio)
+    assert (statistics.after_silence().availability_ratio or 1.0) < ratio, "one that may go on counts"
+
+
 def test_round_trip_is_unknown_when_the_peer_has_gone() -> None:
     statistics = PeerStatistics().after_answer(0.001)
     for _ in range(7):
@@ -82,7 +101,7 @@ def test_probes_move_the_coordinate_the_same_way_each_time() -> None:
         assert peers.report().coordinate is None
         for _ in range(4):
             peers.probe_one("b")
-        assert peers.report().statistics["b"].availability_ratio == 0.75
+        assert peers.report().statistics["b"].answers == (True, False, True, True)
         return peers.coordinate()
 
     assert coordinate() == coordinate() != Coordinate()
@@ -196,13 +215,13 @@ def test_a_supervisor_that_is_added_is_not_taken_for_one_that_failed_before_it_w
     assert availability_after(*not_yet, SILENT) == 0.0, "it is there, and whether it will answer is not known"
     assert availability_after(*not_yet, SILENT, SILENT, HERE) == 1.0
     assert availability_after(SILENT, SILENT, HERE) == 1.0
-    assert availability_after(*not_yet, SILENT, HERE, SILENT, HERE, HERE) == 0.75
+    assert availability_after(*not_yet, SILENT, HERE, SILENT, SILENT, HERE, SILENT, HERE) == 0.75
 
 
 def test_a_supervisor_that_went_is_unavailable_until_nobody_remembers_that_it_answered() -> None:
     gone = [ABSENT] * AVAILABILITY_PROBES
     assert availability_after(HERE, ABSENT) == 0.5
-    assert availability_after(HERE, ABSENT, HERE) == pytest.approx(2 / 3)
+    assert availability_after(HERE, ABSENT, HERE, ABSENT, HERE) == 0.75
     assert availability_after(HERE, *gone[1:]) == pytest.approx(1 / AVAILABILITY_PROBES)
     assert availability_after(HERE, *gone, ABSENT) is None
     assert availability_after(HERE, *gone, ABSENT, HERE) == 1.0

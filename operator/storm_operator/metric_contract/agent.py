@@ -145,8 +145,8 @@ AGENT_METRICS: tuple[Metric, ...] = (
         RATIO,
         "probed supervisor",
         "Recent probes that the other supervisor answered, from its first answer on (0 until then), but for one "
-        "silence of up to a minute that is over, as a restart is; of one without a name, such as a pod that is not there "
-        "yet, nothing. One whose name cannot be looked up is not probed.",
+        "silence of up to a minute that is over, as a restart is; of one without a name, such as a pod that is not "
+        "there yet, nothing. One whose name cannot be looked up is not probed.",
     ),
     _agent(
         "storm_supervisor_coordinate_seconds",

@@ -82,6 +82,8 @@ class LifecycleManager:
     """Told the id of a topology whose spouts were deactivated till now, before they are activated."""
     take_left_paused: Callable[[], Collection[str]] = tuple
     """Ids, each told once, of topologies whose spouts plans have paused and could not resume: that is done here."""
+    come: frozenset[str] = frozenset()
+    """Ids of the topologies that run as of the last step, and did not as of the one before, or were suspended then."""
     repairs: dict[str, str] = field(default_factory=dict)
     """By topology: what the last step found changed by somebody else, and what becomes of it, in a sentence."""
 
@@ -115,7 +117,7 @@ class LifecycleManager:
 
         `being_moved` are the ids of topologies whose spouts a plan may have paused for the time being: left alone.
         """
-        running = by_name(self.storm.running())
+        running, before = by_name(self.storm.running()), self._running_ids()
         self._take_over_paused(running)
         self._forget_all_but(specs)
         self.suspended = {
@@ -141,6 +143,10 @@ class LifecycleManager:
                 self.retries.pop(name, None)
             except AdapterError as error:
                 self._put_off(name, identity, now_seconds, error, present.id if present else "")
+        self.come = self._running_ids() - before
+
+    def _running_ids(self) -> frozenset[str]:
+        return frozenset(known.topology_id for known in self.progress.values() if known.stage is Stage.RUNNING)
 
     def _take_over_paused(self, running: Mapping[str, RunningTopology]) -> None:
         left = self.take_left_paused()

@@ -68,6 +68,8 @@ class ManagedCluster:
     attended: Wishes = frozenset()
     look_again_at: float = math.inf
     """When those that come or go are to be looked at again, by the monotonic clock; infinity: there are none."""
+    topologies_came_at: float = -math.inf
+    """When one was last found to run that did not before, by the monotonic clock; minus infinity: none was."""
     silent_since: float = math.inf
     """Since when, by the monotonic clock, ZooKeeper has not answered, or when Nimbus was asked about that; infinity: it
     answers."""
@@ -211,6 +213,8 @@ class ManagedCluster:
             self.owners.tell(name, "Drift", words, True)
         self.registry.note_answer(self.nimbus)
         ended = time.monotonic()
+        if lifecycle.come:
+            self.topologies_came_at = ended
         is_at_rest = have_ended and have_left and not lifecycle.is_under_way
         rest_seconds = lifecycle.next_try_at_seconds - time.time() if is_at_rest else 0.0
         self.look_again_at = ended + max(FOLLOW_UP_SECONDS, ended - began, rest_seconds)

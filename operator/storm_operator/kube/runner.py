@@ -23,6 +23,9 @@ from storm_operator.paused_spouts import resume_before_the_end
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
 
+PLACED_WITHIN_SECONDS = 20.0
+"""Nimbus has placed a topology that is new to it by then: two of its scheduling rounds, as Storm has them by itself."""
+
 
 @dataclass(slots=True)
 class ClusterRunner:
@@ -83,6 +86,7 @@ class ClusterRunner:
         that come or go again and again."""
         cluster = self.cluster
         before = cluster.attended
+        until = min(until, self._due_for_those_who_came())
         while not stop.wait(max(0.0, min(LOOK_SECONDS, until - time.monotonic()))):
             if time.monotonic() >= until:
                 return
@@ -91,8 +95,17 @@ class ClusterRunner:
             if now == before and cluster.lifecycle is not None and is_due:
                 cluster.look_again_at = time.monotonic() + self._retry_seconds()  # if it fails
                 self._whatever_happens(cluster.attend)
-                until = min(until, self.came_through_at + shortest_period_seconds(cluster.owners.specs()))
+                shortest = shortest_period_seconds(cluster.owners.specs())
+                until = min(until, self.came_through_at + shortest, self._due_for_those_who_came())
             before = now
+
+    def _due_for_those_who_came(self) -> float:
+        """When the next pass is due, however long the period; infinity where nobody came, or the last pass failed.
+
+        Only a pass opens pods whose limits are of before, and JVMs that start there must not wait for it.
+        """
+        is_due = self.came_through_at < self.cluster.topologies_came_at + PLACED_WITHIN_SECONDS
+        return self.came_through_at + LONGEST_PASS_RETRY_SECONDS if is_due else math.inf
 
     def _is_to_look_again(self) -> bool:
         """Not after what nobody foresaw: that would go on ever more slowly, and a look that succeeds would hide it."""

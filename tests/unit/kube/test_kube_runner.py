@@ -137,7 +137,7 @@ class Resting:
         monkeypatch.setattr(ManagedCluster, "_connect", lambda _: self.connect())
         monkeypatch.setattr(ManagedCluster, "_publish", Mock())
         self.failure: Exception | None = None
-        self.lifecycle = Mock(repairs={}, is_under_way=True, next_try_at_seconds=math.inf)
+        self.lifecycle = Mock(repairs={}, come=(), is_under_way=True, next_try_at_seconds=math.inf)
         kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
         self.runner = ClusterRunner(
             ManagedCluster(NIMBUS, registry_of(topology_body()), kube, SETTINGS, lambda _: None, set())
@@ -213,6 +213,50 @@ def test_period_that_was_shortened_holds_from_the_last_pass_on_that_came_through
     resting.runner.cluster.registry.put_topology({**body, "metadata": {**body["metadata"], "generation": 99}})
     resting.until(600.0)
     assert resting.now == pytest.approx(next_pass_at, abs=1.0)
+
+
+class TestTopologiesThatCome:
+    """Only a pass opens the pods that their workers start on, and a period may be five minutes."""
+
+    @pytest.fixture
+    def resting(self, resting: Resting) -> Resting:
+        """The last pass began at 0, and the look 2 s later finds a new topology."""
+        spec = {"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 300}}
+        resting.runner.cluster.registry.put_topology(topology_body(spec=spec))
+        resting.runner.came_through_at = 0.0
+        resting.lifecycle.come, resting.lifecycle.is_under_way = ("words-2-2",), False
+        return resting
+
+    @staticmethod
+    def next_passes(resting: Resting, count: int) -> list[float]:
+        """When so many begin; the topology is new to the first look only."""
+        begin: list[float] = []
+        for _ in range(count):
+            resting.until(resting.runner.came_through_at + 300.0)
+            resting.lifecycle.come = ()
+            resting.runner.came_through_at = resting.now
+            begin.append(resting.now)
+        return begin
+
+    def test_bring_the_next_passes_forward_until_storm_has_placed_them(self, resting: Resting) -> None:
+        assert self.next_passes(resting, 4) == [10.0, 20.0, 30.0, 330.0]
+
+    def test_are_opened_pods_for_at_once_where_the_last_pass_was_long_ago(self, resting: Resting) -> None:
+        resting.now = resting.runner.cluster.look_again_at = 150.0
+        assert self.next_passes(resting, 4) == [150.5, 160.5, 170.5, 470.5]
+
+    def test_that_a_pass_itself_found_are_followed_likewise(self, resting: Resting) -> None:
+        resting.lifecycle.come, resting.runner.cluster.topologies_came_at = (), 0.5
+        assert self.next_passes(resting, 3) == [10.0, 20.0, 30.0]
+
+    def test_hurry_nothing_after_a_pass_that_failed(self, resting: Resting) -> None:
+        resting.runner.came_through_at = math.inf
+        resting.until(300.0)
+        assert resting.now == 300.0
+
+    def test_change_nothing_where_the_period_is_ten_seconds(self, resting: Resting) -> None:
+        resting.until(10.0)
+        assert resting.now == 10.0
 
 
 def test_before_the_first_pass_came_through_there_is_nobody_to_attend(scene: Scene) -> None:

@@ -101,6 +101,20 @@ def test_changed_jar_kills_the_old_topology_and_the_same_jar_does_not(tmp_path: 
     assert storm.calls == ["kill words"]
 
 
+def test_topologies_that_begin_to_run_are_told_in_the_step_that_finds_them(tmp_path: Path) -> None:
+    spec = TopologySpec("words", JarSource(jar(tmp_path / "a.jar"), "a.B"))
+    ours = RunningTopology("words-1", "words", "ACTIVE", source_fingerprint(spec))
+    storm = FakeStorm([replace(ours, fingerprint="of another jar")])
+    manager = LifecycleManager(storm, Mock(fingerprint=source_fingerprint), lambda _: None)
+    pictures = [storm.topologies, [], [], [ours], [ours], [ours], [replace(ours, status="INACTIVE")], [ours]]
+    come = []
+    for at, storm.topologies in enumerate(pictures):
+        manager.step({"words": replace(spec, suspend=at == 5)}, float(at))
+        come.append(sorted(manager.come))
+    assert storm.calls == ["kill words", "deactivate words-1", "activate words-1"]
+    assert come == [[], [], [], ["words-1"], [], [], ["words-1"], []], "once it is replaced, and once it is resumed"
+
+
 def test_what_keeps_a_topology_from_running_as_described_is_told_at_each_step(tmp_path: Path) -> None:
     """Status and explanations have nothing else to say of it meanwhile."""
     path = tmp_path / "a.jar"

@@ -32,6 +32,7 @@ from storm_operator.lifecycle_progress import (
     Progress,
     Stage,
     drift,
+    is_awaited,
     is_under_way,
     why_not_as_described,
 )
@@ -91,6 +92,11 @@ class LifecycleManager:
     def is_under_way(self) -> bool:
         """Whether any topology gets into Storm, or waits for its old one to end, as of the last step."""
         return any(map(is_under_way, self.progress.values()))
+
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """Names of the topologies that are to get into Storm, as of the last step."""
+        return tuple(sorted(name for name, progress in self.progress.items() if is_awaited(progress)))
 
     @property
     def next_try_at_seconds(self) -> float:

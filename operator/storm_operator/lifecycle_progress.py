@@ -66,6 +66,11 @@ def is_under_way(progress: Progress) -> bool:
     return progress.stage in (Stage.SUBMITTING, Stage.REPLACING) or waits_for_its_end or progress == BEING_WITHDRAWN
 
 
+def is_awaited(progress: Progress) -> bool:
+    """Whether it is to get into Storm, which then needs room for it; also after a submission that failed."""
+    return is_under_way(progress) or (progress.stage is Stage.FAILED and not progress.topology_id)
+
+
 def drift(before: Progress, action: Action | None, running: RunningTopology | None) -> str:
     """What somebody else did to a topology since it was left running or suspended; empty when nothing."""
     match action:

@@ -49,6 +49,8 @@ class ClusterCare:
     """By topology name."""
     resizes: Callable[[], bool] = lambda: True
     """Whether any topology wants its executors held to their CPU by pods' limits."""
+    awaited: Callable[[], Collection[str]] = tuple
+    """Names of topologies that are to get into Storm, which knows nothing of them meanwhile."""
     limits: PodLimits = field(init=False)
     concerns: Concerns = field(init=False)
     news: ResizeNews = field(init=False)
@@ -244,19 +246,31 @@ class ClusterCare:
         before, used = self.scale.leaving, self._used_ordinals(of, snapshot.assignment)
         self._tell_of_maximum(beyond_maximum(limits, replicas, used), specs)
         step, self.scale = scale_step(limits, pods, replicas, used, decisions, self.scale, first)
+        shrinks = step is not None and step.replicas < replicas
+        if (shrinks or self.scale.leaving) and self._waits_for_topologies(specs, pods[0].stateful_set):
+            return
         if self.scale.leaving and self.scale.leaving != before:
             ordinals = ", ".join(map(str, sorted(self.scale.leaving)))
             self._tell_all(specs, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied")
         if step is not None and step.replicas < replicas:
             obstacle = self._obstacle(of, first + step.replicas, storm, snapshot.assignment)
             if obstacle:
-                self._tell_all(specs, "ScaleHeld", f"StatefulSet {step.stateful_set} keeps its pods: {obstacle}")
+                self._tell_held(specs, step.stateful_set, obstacle)
                 return  # the passes that agreed no longer count: `scale_step` begins anew
         if step is not None:
             self.pods.scale(step.namespace, step.stateful_set, step.replicas)
             words = f"StatefulSet {step.stateful_set} from {replicas} to {step.replicas} pods: {step.reason}"
             self.say(words)
             self._tell_all(specs, "Scaled", words)
+
+    def _waits_for_topologies(self, specs: Specs, stateful_set: str) -> bool:
+        """Whether any is yet to come, as between the versions of one: how many pods it needs nobody knows, so none is
+        emptied or goes, and passes that agree count from then on."""
+        awaited = self.awaited()
+        if awaited:
+            self.scale = ScaleState(given_up=self.scale.given_up)
+            self._tell_held(specs, stateful_set, f"{', '.join(awaited)} is yet to get into Storm")
+        return bool(awaited)
 
     def _tell_of_maximum(self, words: str, specs: Specs) -> None:
         names = frozenset(name for name, spec in specs.items() if spec.supervisors is not None)
@@ -265,6 +279,9 @@ class ClusterCare:
             self.concerns.fail(exceeded, words, self._tell_each(names))
         else:
             self.concerns.settle(exceeded)
+
+    def _tell_held(self, specs: Specs, stateful_set: str, obstacle: str) -> None:
+        self._tell_all(specs, "ScaleHeld", f"StatefulSet {stateful_set} keeps its pods: {obstacle}")
 
     def _tell_all(self, specs: Specs, reason: str, words: str) -> None:
         for name in specs:

@@ -114,6 +114,7 @@ class ManagedCluster:
             self.told.resize_asked,
             self.owners.namespace_of,
             lambda: any(map(resizes_pods, self.owners.specs().values())),
+            lambda: self.lifecycle.awaited if self.lifecycle is not None else (),
         )
         self.submissions = CallingOff(self.care.concerns, self.owners.tell)
         self.letting_go = LettingGo(self.gone, self.submissions, self.care.concerns, self.owners.tell, self.say)

@@ -337,6 +337,29 @@ def test_pods_stay_while_the_pass_saw_executors_where_storm_sees_no_supervisor(s
     assert "supervisors s2 host executors, and which pods they are is not known now" in scaled.told[-1][1]
 
 
+def test_pods_stay_while_a_topology_is_replaced_or_could_not_be_submitted(scaled: ScaledIn) -> None:
+    """Storm knows nothing of it meanwhile, and it is back in a minute, or once its jar is mended."""
+    scaled.care.awaited = lambda: ("later",)
+    for _ in range(1 + CALM_PASSES):
+        scaled.run_pass()
+    held = ("ScaleHeld", "StatefulSet storm-supervisor keeps its pods: later is yet to get into Storm")
+    assert (scaled.pods.asked, scaled.told) == ([], [held] * 2)
+    scaled.care.awaited = tuple
+    for _ in range(CALM_PASSES):
+        assert scaled.pods.asked == []
+        scaled.run_pass()
+    assert scaled.pods.asked == [2]
+
+
+def test_pods_are_not_emptied_either_while_a_topology_is_replaced(scaled: ScaledIn) -> None:
+    scaled.where = scaled.storm.slot_of = placed(WORDS, {"spout": "s1", "count": ["s1", "s3"]})
+    scaled.care.awaited = lambda: ("later",)
+    for _ in range(2 * CALM_PASSES):
+        scaled.run_pass()
+        assert scaled.care.leaving() == frozenset()
+    assert {reason for reason, _ in scaled.told} == {"ScaleHeld"}
+
+
 def test_topology_that_is_placed_on_pods_that_stay_is_no_obstacle(scaled: ScaledIn) -> None:
     scaled.storm.submit(LATER, "s1")
     scaled.run_pass()

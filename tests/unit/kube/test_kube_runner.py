@@ -390,6 +390,14 @@ def test_pods_are_resized_for_topologies_that_are_managed_and_want_it(
     assert runner.cluster.care.resizes() is resizes
 
 
+def test_number_of_pods_waits_for_topologies_that_the_lifecycle_awaits(scene: Scene) -> None:
+    cluster: Any = scene.runner.cluster
+    cluster.lifecycle.awaited = ("words",)
+    assert cluster.care.awaited() == ("words",)
+    cluster.lifecycle = None
+    assert cluster.care.awaited() == ()
+
+
 def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
     played = Deletion("Leave")
     played.runner.cluster.care.limits = Mock()

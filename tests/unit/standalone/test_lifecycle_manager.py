@@ -347,6 +347,25 @@ def test_what_comes_or_goes_by_itself_is_under_way(progress: Progress, is_so: bo
     assert manager.is_under_way is is_so
 
 
+@pytest.mark.parametrize(
+    ("progress", "is_so"),
+    [
+        (Progress(Stage.SUBMITTING), True),
+        (Progress(Stage.REPLACING, "its jar has changed", "words-1"), True),
+        (Progress(Stage.WAITING, "the old topology is being killed", "words-1"), True),
+        (Progress(Stage.FAILED, "no jar"), True),
+        (Progress(Stage.FAILED, "Nimbus refuses to suspend it", "words-1"), False),
+        (Progress(Stage.WAITING, "no topology 'words' runs; spec.adopt waits"), False),
+        (NEVER_SUBMITTED, False),
+        (Progress(Stage.RUNNING, "", "words-1"), False),
+    ],
+)
+def test_what_is_to_get_into_storm_is_awaited_also_when_its_submission_failed(progress: Progress, is_so: bool) -> None:
+    manager = LifecycleManager(FakeStorm(), FakeSubmitter(), lambda _: None)
+    manager.progress = {"others": Progress(Stage.RUNNING, "", "others-1"), "words": progress}
+    assert manager.awaited == (("words",) if is_so else ())
+
+
 class TestDrift:
     """What somebody else did between two steps."""
 

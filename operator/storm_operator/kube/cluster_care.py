@@ -51,12 +51,14 @@ class ClusterCare:
     """Whether any topology wants its executors held to their CPU by pods' limits."""
     awaited: Callable[[], Collection[str]] = tuple
     """Names of topologies that are to get into Storm, which knows nothing of them meanwhile."""
+    left_alone: Callable[[], Collection[str]] = tuple
+    """Names of topologies that are not managed although StormTopologies name them: paused, for instance."""
     limits: PodLimits = field(init=False)
     concerns: Concerns = field(init=False)
     news: ResizeNews = field(init=False)
     namespaces: tuple[str, ...] = ()
     left_open: frozenset[str] = frozenset()
-    """Ids of the supervisors whose pods are not held: executors there are of a topology that wants none resized."""
+    """Ids of the supervisors whose pods are not held: executors there are of a topology that is not to be held."""
     sees_pods: bool = False
     """Whether `limits.present` is of this pass: else pods may be there that it does not know."""
     scale: ScaleState = ScaleState()
@@ -184,7 +186,7 @@ class ClusterCare:
         if enforcing:
             headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
             used = snapshot.supervisor_cpu_millicores
-            self.left_open = _hosting_those_not_to_be_held(specs, snapshot)
+            self.left_open = _hosting_those_not_to_be_held(specs, snapshot, self.left_alone())
             held = tuple(one for one in snapshot.all_supervisors if one.id not in self.left_open.union(moving))
             self.limits.follow(held, snapshot.assignment, demand, headroom, used)
             self.limits.leave_open([one.host for one in snapshot.all_supervisors if one.id in self.left_open])
@@ -313,7 +315,10 @@ class ClusterCare:
         return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
 
 
-def _hosting_those_not_to_be_held(specs: Specs, snapshot: ClusterSnapshot) -> frozenset[str]:
-    """Ids of the supervisors with executors of a managed topology that is only planned for, or only measured."""
-    unheld = [one.id for one in snapshot.topologies if one.name in specs and not resizes_pods(specs[one.name])]
+def _hosting_those_not_to_be_held(
+    specs: Specs, snapshot: ClusterSnapshot, left_alone: Collection[str]
+) -> frozenset[str]:
+    """Ids of the supervisors with executors of a topology that is only planned for, only measured, or left alone."""
+    names = {name for name, spec in specs.items() if not resizes_pods(spec)}.union(left_alone)
+    unheld = [one.id for one in snapshot.topologies if one.name in names]
     return frozenset(snapshot.assignment.restricted_to(unheld).used_supervisors())

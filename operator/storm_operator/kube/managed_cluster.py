@@ -115,6 +115,7 @@ class ManagedCluster:
             self.owners.namespace_of,
             lambda: any(map(resizes_pods, self.owners.specs().values())),
             lambda: self.lifecycle.awaited if self.lifecycle is not None else (),
+            self.owners.left_alone,
         )
         self.submissions = CallingOff(self.care.concerns, self.owners.tell)
         self.letting_go = LettingGo(self.gone, self.submissions, self.care.concerns, self.owners.tell, self.say)

@@ -52,6 +52,11 @@ class Owners:
         active = {name: one for name, one in self.by_name.items() if not one.is_being_deleted and not one.is_paused}
         return {name: one.spec for name, one in active.items() if one.spec is not None}
 
+    def left_alone(self) -> frozenset[str]:
+        """Names of the topologies whose StormTopology is paused, about to go or invalid by now: not those of nobody."""
+        invalid = {one.topology_name for one in self.registry.left_on(self.nimbus)}
+        return frozenset(invalid.union(self.by_name) - self.specs().keys())
+
     def of_id(self, topology_id: str) -> Managed | None:
         # Storm makes an id of the name, a counter and the time.
         return self.by_name.get(name_of_topology(topology_id))

@@ -140,11 +140,13 @@ def test_limits_are_changed_only_while_somebody_wants_pods_resized() -> None:
         {"scheduling": SchedulingSettings(mode=Mode.OBSERVE)},
         {"scheduling": SchedulingSettings(mode=Mode.RECOMMEND)},
         {"resources": ResourceSettings(enforcement=Enforcement.NONE)},
+        None,
     ],
-    ids=["observed", "recommended", "not enforced"],
+    ids=["observed", "recommended", "not enforced", "paused or invalid"],
 )
-def test_pods_with_executors_of_a_topology_that_wants_none_resized_are_not_held(unheld: dict[str, Any]) -> None:
-    """Whatever the others of the cluster want: one that is only measured, or only planned for, is not throttled."""
+def test_pods_with_executors_of_a_topology_that_wants_none_resized_are_not_held(unheld: dict[str, Any] | None) -> None:
+    """Whatever the others of the cluster want: one that is only measured, or only planned for, is not throttled. Nor is
+    one that is left alone, and so has no spec."""
     held, free = chain_topology("held-1-1", ("spout", 2)), chain_topology("free-1-1", ("spout", 2))
     hosts = {f"s{number + 1}": host("storm", number) for number in range(3)}
     of_s3 = replace(pod("storm", 2), is_resized=True)
@@ -153,7 +155,10 @@ def test_pods_with_executors_of_a_topology_that_wants_none_resized_are_not_held(
     machines = tuple(replace(machine, host=hosts[machine.id]) for machine in supervisors(3))
     where = {**placed(held, {"spout": ["s1", "s2"]}), **placed(free, {"spout": ["s2", "s3"]})}
     picture = snapshot((held, free), machines, where)
-    specs = {held.name: TopologySpec("held", AdoptSource()), free.name: TopologySpec("free", AdoptSource(), **unheld)}
+    specs = {held.name: TopologySpec("held", AdoptSource())}
+    if unheld is not None:
+        specs[free.name] = TopologySpec("free", AdoptSource(), **unheld)
+    seen.left_alone = lambda: () if unheld is not None else (free.name,)
     seen._follow_limits(specs, picture, same_demand([held, free], 100.0))
     assert cast("FakePods", seen.pods).resized == [320, 1000], "what s1 needs; all that was once taken from s3"
     assert [place.is_left_open for place in seen.places(held.id, picture, {})] == [False, True]

@@ -390,6 +390,25 @@ def test_pods_are_resized_for_topologies_that_are_managed_and_want_it(
     assert runner.cluster.care.resizes() is resizes
 
 
+@pytest.mark.parametrize(
+    ("spec", "metadata", "is_left_alone"),
+    [
+        ({"adopt": {}, "resources": {"enforcement": "None"}}, {}, False),
+        ({"adopt": {}}, {"annotations": {PAUSED_ANNOTATION: "true"}}, True),
+        ({"adopt": {}}, {"deletionTimestamp": "2027-01-15T08:00:00Z"}, True),
+        ({"adopt": {}, "suspend": "perhaps"}, {}, True),
+    ],
+    ids=["managed", "paused", "leaving", "invalid"],
+)
+def test_pods_are_not_held_for_the_executors_of_who_is_left_alone(
+    scene: Scene, spec: dict[str, Any], metadata: dict[str, Any], is_left_alone: bool
+) -> None:
+    cluster, status = scene.runner.cluster, {"topologyId": "other-1-1", "nimbus": NIMBUS}
+    cluster.registry.put_topology(topology_body("other", spec={"nimbus": NIMBUS} | spec, status=status, **metadata))
+    cluster.owners.look()
+    assert cluster.care.left_alone() == ({"other"} if is_left_alone else set())
+
+
 def test_number_of_pods_waits_for_topologies_that_the_lifecycle_awaits(scene: Scene) -> None:
     cluster: Any = scene.runner.cluster
     cluster.lifecycle.awaited = ("words",)

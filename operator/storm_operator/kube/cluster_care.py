@@ -24,7 +24,7 @@ from storm_operator.kube.managed import Managed
 from storm_operator.kube.pod_limits import PodLimits
 from storm_operator.kube.resize_news import ResizeNews, resizes_pods
 from storm_operator.kube.scaled_set import ScaledSet, scaled_set
-from storm_operator.kube.scaling import ScaleState, beyond_maximum, merged_limits, scale_step
+from storm_operator.kube.scaling import ScaleState, beyond_maximum, merged_limits, scale_step, why_none_is_added
 
 Specs = Mapping[str, TopologySpec]
 
@@ -247,6 +247,9 @@ class ClusterCare:
         decisions = [decision for _, decision in report.decisions]
         before, used = self.scale.leaving, self._used_ordinals(of, snapshot.assignment)
         self._tell_of_maximum(beyond_maximum(limits, replicas, used), specs)
+        obstacle = why_none_is_added(limits, pods, replicas, used, decisions)
+        if obstacle:
+            self._tell_all(specs, "ScaleHeld", f"StatefulSet {pods[0].stateful_set} gets no pod more: {obstacle}")
         step, self.scale = scale_step(limits, pods, replicas, used, decisions, self.scale, first)
         shrinks = step is not None and step.replicas < replicas
         if (shrinks or self.scale.leaving) and self._waits_for_topologies(specs, pods[0].stateful_set):

@@ -9,7 +9,7 @@ from typing import TypeGuard
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.topology_spec import ScaleLimits
-from storm_operator.core.wording import counted
+from storm_operator.core.wording import counted, first_of
 
 CALM_PASSES = 6
 """So many passes in a row must agree before a pod is taken away; one that is missing is added at once."""
@@ -69,14 +69,9 @@ def wanted_replicas(
     """
     if replicas < limits.minimum:
         return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
-    one_more = max(replicas, min(limits.maximum, replicas + 1))
-    for decision in decisions:
-        if _is_infeasible(decision):
-            return one_more, f"no placement fits: {decision.message}"
-        if _is_short(decision) and len(set(used_ordinals)) >= replicas:  # one that nobody uses does not help either
-            return one_more, decision.message
-        if _overloads(decision):
-            return one_more, "even the best placement overloads a supervisor"
+    why_more = _why_one_more(replicas, used_ordinals, decisions)
+    if why_more is not None:
+        return max(replicas, min(limits.maximum, replicas + 1)), why_more
     if any(isinstance(decision, Plan) for decision in decisions):
         return replicas, ""  # a plan may be about to use the pods that nobody uses now
     # It was added for that, and may still be starting, or wait for a policy to look again.
@@ -85,6 +80,44 @@ def wanted_replicas(
     if target < replicas:
         return target, f"all executors are on {counted(len(set(used_ordinals)), 'pod')}"
     return replicas, ""
+
+
+def _why_one_more(replicas: int, used_ordinals: Collection[int], decisions: Collection[Decision]) -> str | None:
+    """Why one pod more would help; None where it would not."""
+    for decision in decisions:
+        if _is_infeasible(decision):
+            return f"no placement fits: {decision.message}"
+        if _is_short(decision) and len(set(used_ordinals)) >= replicas:  # one that nobody uses does not help either
+            return decision.message
+        if _overloads(decision):
+            return "even the best placement overloads a supervisor"
+    return None
+
+
+def why_none_is_added(
+    limits: ScaleLimits,
+    pods: tuple[SupervisorPod, ...],
+    replicas: int,
+    used_ordinals: Collection[int],
+    decisions: Collection[Decision],
+) -> str:
+    """What is in the way of a pod that would help; empty where nothing is, or `beyond_maximum` says it."""
+    if replicas < limits.minimum or _why_one_more(replicas, used_ordinals, decisions) is None:
+        return ""
+    if replicas >= limits.maximum:
+        is_said = beyond_maximum(limits, replicas, used_ordinals)
+        return "" if is_said else f"spec.supervisors.maximum is {limits.maximum}"
+    return _still_to_come(pods, replicas)
+
+
+def _still_to_come(pods: Collection[SupervisorPod], replicas: int) -> str:
+    """Which of the pods that there are to be are not ready; empty where all are."""
+    if sum(pod.ready for pod in pods) >= replicas:
+        return ""
+    names = sorted(pod.name for pod in pods if not pod.ready)
+    if names:
+        return f"{first_of(names)} is not ready"
+    return f"only {len(pods)} of {counted(replicas, 'pod')} are seen"
 
 
 def beyond_maximum(limits: ScaleLimits, replicas: int, used_ordinals: Collection[int]) -> str:
@@ -131,7 +164,7 @@ def scale_step(
         reason = f"all executors are on the first {counted(wanted, 'pod')}"
     if wanted == replicas:
         return None, keep
-    if limits.minimum < wanted == replicas + 1 and sum(pod.ready for pod in owned) < replicas:
+    if limits.minimum < wanted == replicas + 1 and _still_to_come(owned, replicas):
         return None, keep  # one that was asked for before is still on its way, and may be enough
     step = ScaleStep(owned[0].namespace, owned[0].stateful_set, wanted, reason)
     if wanted > replicas:

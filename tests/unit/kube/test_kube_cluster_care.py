@@ -219,6 +219,7 @@ class ScaledIn:
         self.others: tuple[Topology, ...] = ()
         """Topologies beside WORDS."""
         self.unmeasured: tuple[Topology, ...] = ()
+        self.decided = Hold(HoldReason.NO_CHANGE, "all is well")
         self.counts_asked = 0
         self.now = 1000.0
         self.where = placed(WORDS, {"spout": "s1", "count": ["s1", "s2"]})
@@ -230,8 +231,7 @@ class ScaledIn:
         topologies = (WORDS, *self.others)
         picture = with_supervisors_as_told(snapshot(topologies, self.machines, self.where), {}, self.care.leaving())
         demand = same_demand([one for one in topologies if one not in self.unmeasured], self.demand_millicores)
-        hold = Hold(HoldReason.NO_CHANGE, "all is well")
-        report = PassReport(1.0, picture, demand, (((WORDS.id,), hold),))
+        report = PassReport(1.0, picture, demand, (((WORDS.id,), self.decided),))
         pending = [Mock(plan=self.settles)] if self.settles is not None else []
         loop = Mock(has_pending_plan=bool(pending), clock=Mock(now=lambda: self.now), memory=Mock(records=pending))
         assembly: Any = Mock(storm=self.storm, loop=loop, change_counts=self.change_counts)
@@ -294,6 +294,18 @@ def test_pods_stay_while_a_topology_has_no_place_yet(scaled: ScaledIn) -> None:
     scaled.run_pass()
     assert scaled.pods.asked == []
     assert "later has no place yet" in scaled.told[0][1]
+
+
+@pytest.mark.parametrize(
+    ("maximum", "why"), [(4, "storm-supervisor-2 is not ready"), (3, "spec.supervisors.maximum is 3")]
+)
+def test_why_no_pod_is_added_although_one_would_help_is_told(scaled: ScaledIn, maximum: int, why: str) -> None:
+    scaled.pods.allowed = {"storm": (pod("storm", 0), pod("storm", 1), replace(pod("storm", 2), ready=False))}
+    scaled.care.see((resource("storm"),))
+    scaled.limits, scaled.decided = ScaleLimits(1, maximum), Hold(HoldReason.INFEASIBLE, "no room for count")
+    scaled.run_pass()
+    assert scaled.pods.asked == []
+    assert scaled.told == [("ScaleHeld", f"StatefulSet storm-supervisor gets no pod more: {why}")]
 
 
 def test_pods_stay_while_their_supervisors_call_themselves_by_address(scaled: ScaledIn) -> None:

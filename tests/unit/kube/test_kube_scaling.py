@@ -20,6 +20,7 @@ from storm_operator.kube.scaling import (
     merged_limits,
     scale_step,
     wanted_replicas,
+    why_none_is_added,
 )
 
 LIMITS = ScaleLimits(1, 4)
@@ -126,6 +127,39 @@ class TestUp:
         starting = (*pods(2), replace(pods(3)[2], ready=False))
         step, _ = scale_step(LIMITS, starting, 3, {0, 1}, [INFEASIBLE], ScaleState())
         assert step is None
+
+
+class TestWhyNoneIsAdded:
+    @pytest.mark.parametrize("needed", [INFEASIBLE, TOO_LITTLE, OVERLOADED], ids=["infeasible", "short", "overloaded"])
+    def test_a_pod_that_is_not_ready_is_named(self, needed: Decision) -> None:
+        starting = (*pods(2), replace(pods(3)[2], ready=False))
+        assert why_none_is_added(LIMITS, starting, 3, range(3), [needed]) == "s-2 is not ready"
+        assert scale_step(LIMITS, starting, 3, range(3), [needed], ScaleState())[0] is None
+
+    def test_pods_that_are_not_seen_are_told(self) -> None:
+        assert why_none_is_added(LIMITS, pods(2), 3, range(2), [INFEASIBLE]) == "only 2 of 3 pods are seen"
+
+    def test_the_maximum_is_named(self) -> None:
+        assert why_none_is_added(LIMITS, pods(4), 4, range(4), [TOO_LITTLE]) == "spec.supervisors.maximum is 4"
+
+    def test_what_the_condition_of_the_maximum_says_is_not_said_twice(self) -> None:
+        assert beyond_maximum(ScaleLimits(1, 3), 5, range(5))
+        assert why_none_is_added(ScaleLimits(1, 3), pods(5), 5, range(5), [TOO_LITTLE]) == ""
+
+    @pytest.mark.parametrize(
+        ("limits", "count", "used", "decision"),
+        [
+            (LIMITS, 2, range(2), TOO_LITTLE),
+            (LIMITS, 4, range(4), NO_CHANGE),
+            (LIMITS, 4, range(3), TOO_LITTLE),
+            (ScaleLimits(3, 4), 2, range(2), INFEASIBLE),
+        ],
+        ids=["one is added", "none is needed", "one is unused", "below the minimum"],
+    )
+    def test_nothing_is_said_otherwise(
+        self, limits: ScaleLimits, count: int, used: Collection[int], decision: Decision
+    ) -> None:
+        assert why_none_is_added(limits, pods(count), count, used, [decision]) == ""
 
 
 class TestDown:

@@ -26,7 +26,7 @@ from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.lifecycle_progress import (
     BEING_WITHDRAWN,
-    NEVER_SUBMITTED,
+    NOT_IN_STORM,
     SUBMITTED,
     TRIED_EARLIER,
     Progress,
@@ -211,8 +211,8 @@ class LifecycleManager:
         """Where one stands that is as it should be. One that is suspended is not submitted any more."""
         known = self.progress.get(spec.name)
         if running is None:
-            is_withdrawn = known == NEVER_SUBMITTED or self.submitter.withdraw(spec)
-            return NEVER_SUBMITTED if is_withdrawn else BEING_WITHDRAWN
+            is_withdrawn = known == NOT_IN_STORM or self.submitter.withdraw(spec)
+            return NOT_IN_STORM if is_withdrawn else BEING_WITHDRAWN
         note = SUBMITTED_BY_OTHERS if is_of_others(spec, running) else running.unreadable
         if note:
             self._say_once(spec.name, f"{spec.name}: {note}")

@@ -38,7 +38,8 @@ class Progress:
         return self.message.partition("\n")[0]
 
 
-NEVER_SUBMITTED = Progress(Stage.SUSPENDED, "suspended before it was submitted")
+NOT_IN_STORM = Progress(Stage.SUSPENDED, "suspended, and not in Storm: it is submitted once spec.suspend is false")
+"""It was never submitted, was killed by somebody else, or its next version was not submitted yet."""
 SUBMITTED = Progress(Stage.SUBMITTING, "submitted: it runs from the next pass on")
 TRIED_EARLIER = "its definition or jar changes"
 BEING_WITHDRAWN = Progress(Stage.SUSPENDED, "suspended while it was submitted: that is being ended")
@@ -78,6 +79,8 @@ def drift(before: Progress, action: Action | None, running: RunningTopology | No
             return "it was killed by somebody else; it is submitted again"
         case Wait(_, reason):
             return f"it was killed by somebody else: {reason}"
+        case None if running is None:
+            return "it was killed by somebody else; it is submitted again once spec.suspend is false"
         case Resume() if before.stage is Stage.RUNNING:
             return "it was deactivated by somebody else; it is activated again"
         case Suspend() if before.stage is Stage.SUSPENDED:

@@ -17,7 +17,7 @@ from storm_operator.core.wording import counted, first_of
 from storm_operator.kube.enforced import NO_LIMITS, EnforcedPlace, LimitsInForce, verdict
 from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.rebalances import timestamp
-from storm_operator.lifecycle_progress import NEVER_SUBMITTED, Progress, Stage
+from storm_operator.lifecycle_progress import NOT_IN_STORM, Progress, Stage
 
 UNMEASURED = frozenset(
     {
@@ -127,7 +127,7 @@ def _ready(view: TopologyView, submitted: Condition, measured: Condition, degrad
     """One that is suspended is ready: all is as its owner wants it, and nobody is to wait for more."""
     if degraded.status:
         return Condition("Ready", False, degraded.reason, degraded.message)
-    if view.progress == NEVER_SUBMITTED:
+    if view.progress == NOT_IN_STORM:
         return Condition("Ready", True, view.progress.stage.value, view.progress.message)
     if submitted.status is True and measured.status is True:
         words = "it is suspended" if submitted.reason == Stage.SUSPENDED else "it runs"

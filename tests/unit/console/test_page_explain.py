@@ -259,7 +259,7 @@ def test_one_that_nobody_manages_says_so() -> None:
 @pytest.mark.parametrize(
     ("refused", "why"),
     [
-        (Refusal("words: suspended before it was submitted", "words"), "words: suspended before it was submitted"),
+        (Refusal("words: suspended, and not in Storm", "words"), "words: suspended, and not in Storm"),
         (Refusal("shop: it is being submitted", "shop"), "no StormTopology names it"),
         (Refusal("a.yaml: not valid YAML"), "no StormTopology that can be read names it"),
     ],

@@ -35,7 +35,7 @@ from storm_operator.kube.enforced import EnforcedPlace, LimitsInForce, limits_in
 from storm_operator.kube.managed import Managed, managed_from
 from storm_operator.kube.status import accepted_status, refused_status, status_of, unfinished_plan
 from storm_operator.kube.status_news import is_due, is_news
-from storm_operator.lifecycle_progress import BEING_WITHDRAWN, NEVER_SUBMITTED, Progress, Stage
+from storm_operator.lifecycle_progress import BEING_WITHDRAWN, NOT_IN_STORM, Progress, Stage
 
 RUNNING = Progress(Stage.RUNNING, "", TOPOLOGY_ID)
 NO_CHANGE = Hold(HoldReason.NO_CHANGE, "adaptive proposes the assignment in force")
@@ -181,15 +181,15 @@ class TestConditions:
         assert condition(status, "Ready")["message"] == status["message"] == "no Nimbus at 10.0.0.1:6627"
 
     def test_suspended_topology_is_submitted_only_if_it_ever_was(self) -> None:
-        never = status_of(view(progress=NEVER_SUBMITTED, snapshot=None, decision=None))
+        never = status_of(view(progress=NOT_IN_STORM, snapshot=None, decision=None))
         assert judged(never, "Submitted") == ("False", "Suspended")
         inactive = status_of(view(progress=Progress(Stage.SUSPENDED, "its spouts are deactivated", WORDS.id)))
         assert judged(inactive, "Submitted") == ("True", "Suspended")
 
     def test_suspended_topology_is_ready_and_said_to_be_suspended(self) -> None:
-        never = status_of(view(progress=NEVER_SUBMITTED, snapshot=None, decision=None))
+        never = status_of(view(progress=NOT_IN_STORM, snapshot=None, decision=None))
         assert judged(never, "Ready") == ("True", "Suspended")
-        assert condition(never, "Ready")["message"] == "suspended before it was submitted"
+        assert condition(never, "Ready")["message"] == NOT_IN_STORM.message
         inactive = Progress(Stage.SUSPENDED, "its spouts are deactivated", WORDS.id)
         suspended = status_of(view(progress=inactive))
         assert judged(suspended, "Ready") == ("True", "Suspended")

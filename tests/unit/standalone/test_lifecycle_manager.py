@@ -18,7 +18,7 @@ from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource, TopologySpec
 from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
 from storm_operator.lifecycle_manager import LifecycleManager
-from storm_operator.lifecycle_progress import BEING_WITHDRAWN, NEVER_SUBMITTED, Progress, Stage
+from storm_operator.lifecycle_progress import BEING_WITHDRAWN, NOT_IN_STORM, Progress, Stage
 
 
 @dataclass
@@ -152,9 +152,9 @@ def test_one_that_is_suspended_or_somebody_elses_is_told(tmp_path: Path) -> None
     storm = FakeStorm([RunningTopology(f"{name}-1", name, "ACTIVE") for name in ("rests", "theirs")])
     manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
     manager.step(specs, 0.0)
-    assert manager.progress["absent"] == NEVER_SUBMITTED
+    assert manager.progress["absent"] == NOT_IN_STORM
     assert manager.not_as_described() == (
-        Refusal("absent: suspended before it was submitted", "absent"),
+        Refusal(f"absent: {NOT_IN_STORM.message}", "absent"),
         Refusal("rests: suspended: its spouts are deactivated", "rests"),
         Refusal(f"theirs: {SUBMITTED_BY_OTHERS}", "theirs"),
     )
@@ -321,7 +321,7 @@ def test_topology_that_is_suspended_while_it_is_submitted_is_withdrawn() -> None
     for now in (2.0, 3.0, 4.0):
         manager.step(suspended, now)
     assert (submitter.under_way, submitter.withdrawals) == (0, 2), "nobody is asked again once there is none"
-    assert manager.progress["words"].message == "suspended before it was submitted"
+    assert manager.progress["words"] == NOT_IN_STORM
     manager.step({"words": spec}, 5.0)
     assert manager.progress["words"].stage is Stage.SUBMITTING
 
@@ -334,7 +334,7 @@ def test_topology_that_is_suspended_while_it_is_submitted_is_withdrawn() -> None
         (Progress(Stage.WAITING, "the old topology is being killed", "words-1"), True),
         (Progress(Stage.WAITING, "no topology 'words' runs; spec.adopt waits"), False),
         (BEING_WITHDRAWN, True),
-        (NEVER_SUBMITTED, False),
+        (NOT_IN_STORM, False),
         (Progress(Stage.SUSPENDED, "", "words-1"), False),
         (Progress(Stage.RUNNING, "", "words-1"), False),
         (Progress(Stage.FAILED, "no jar"), False),
@@ -423,6 +423,23 @@ class TestDrift:
         assert told[0] == ""
         assert "activated by somebody else" in told[1]
         assert storm.calls == ["deactivate words-1", "deactivate words-1"]
+
+    @pytest.mark.parametrize("left", [RUNNING, INACTIVE], ids=["till now", "before"])
+    def test_suspended_topology_that_is_gone_is_told_once_and_not_said_to_be_new(self, left: RunningTopology) -> None:
+        """Nothing is to be done about it now: without a word its owner would learn that only once it is to run."""
+        told, _, manager = self.steps(replace(self.JAR, suspend=True), left, None, None)
+        words = "it was killed by somebody else; it is submitted again once spec.suspend is false"
+        assert told == ["", words, ""]
+        assert manager.progress["words"].message == (
+            "suspended, and not in Storm: it is submitted once spec.suspend is false"
+        )
+        manager.step({"words": self.JAR}, 0.0)
+        assert manager.progress["words"].stage is Stage.SUBMITTING
+        assert manager.repairs == {}
+
+    def test_suspended_topology_that_is_replaced_here_was_killed_by_nobody_else(self) -> None:
+        old = RunningTopology("words-1", "words", "INACTIVE", "old")
+        assert self.steps(replace(self.JAR, suspend=True), old, LEAVING, None)[0] == ["", "", ""]
 
     def test_suspended_topology_that_is_rebalanced_was_activated_by_nobody(self) -> None:
         """Nimbus refuses to deactivate it then, and it is inactive again afterwards."""

@@ -1,4 +1,4 @@
-"""Ends submissions that nobody wants any more: of resources that are deleted, paused, or of another cluster by now."""
+"""Ends submissions that nobody wants any more: of resources that are deleted, paused, invalid or of another cluster."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ class CallingOff:
         return len(self.at_rest) == len(paused)
 
     def follow_moves(self, nimbus: str, resources: Sequence[Managed], submitter: JobSubmitter | None) -> None:
-        """End what was begun on `nimbus`, this loop's, for those of all `resources` that name another by now.
+        """End what was begun on `nimbus`, this loop's, for those of all `resources` that name another by now, or none,
+        as they are invalid.
 
         That one's loop would, too, unless its Nimbus does not answer: what is under way would get into this Storm
-        cluster, and nobody would manage it.
+        cluster, and nobody would manage it. Of one that is invalid no loop would.
         """
         if submitter is None:
             return
         submitter.forget_all_but({one.uid for one in resources})
         for one in resources:
-            if one.uid in submitter.last and one.nimbus not in ("", nimbus):
+            if one.uid in submitter.last and one.nimbus != nimbus:
                 self.concerns.attempt(Concern(SUBMISSION_NOT_ENDED, one.uid), partial(submitter.give_up, one))
 
     def is_called_off(self, one: Managed, submitter: JobSubmitter | None) -> bool:

@@ -132,9 +132,9 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
         watched.leaving.pop(managed.uid, None)
         return
     if managed.spec is None:
-        running = (body.get("status") or {}).get("topologyId")
-        if running:
-            words = f"its spec is invalid, so nothing was killed: {running} may still run; `storm kill` ends it"
+        what = _what_may_run(body.get("status") or {})
+        if what:
+            words = f"its spec is invalid, so nothing was killed: {what} may still run; `storm kill` ends it"
             watched.tell(managed, LET_GO, words, True)
         return
     asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
@@ -145,6 +145,13 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
         watched.tell(managed, LET_GO, f"{why}; the topology may still run there", True)
         return
     raise kopf.TemporaryError(f"waiting for Nimbus {managed.nimbus}", delay=DELETION_POLL_SECONDS)
+
+
+def _what_may_run(status: Body) -> str:
+    """For a resource with that status, in words; empty where nothing does. A Job may be faster than its end."""
+    submission = status.get("submission") or {}
+    is_open = "job" in submission and not submission.get("submittedAt")
+    return str(status.get("topologyId") or (f"what its job {submission['job']} submitted" if is_open else ""))
 
 
 def _why_let_go(watched: Watched, managed: Managed, waited_seconds: float, kill_seconds: float) -> str:

@@ -128,7 +128,7 @@ class JobSubmitter:
         return False
 
     def give_up(self, owner: Managed) -> None:
-        """End the last Job of a resource that names another Nimbus by now, and no Job for that one."""
+        """End the last Job of a resource that is invalid by now, or names another Nimbus, and no Job for that one."""
         name, _ = self.last[owner.uid]
         self.jobs.delete(owner.key[0], name, pods_first=True)
         self.called_off.setdefault(owner.uid, {}).setdefault(name, self.now())  # it may come back before that has ended

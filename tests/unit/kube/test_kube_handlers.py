@@ -240,6 +240,15 @@ class TestDeletion:
         assert (reason, warning) == ("LetGo", True)
         assert "words-1-1" in message
 
+    def test_what_was_being_submitted_for_an_invalid_resource_is_told(self) -> None:
+        """The Job may be faster than its end, and nobody else knows of it."""
+        played = Scene()
+        submission = {"job": "words-submit-1", "fingerprint": "abc"}
+        for ran in ({"submittedAt": "2027-01-15T07:00:00Z"}, {}):
+            played.delete(spec=INVALID, status={"nimbus": NIMBUS, "submission": {**submission, **ran}})
+        words = "its spec is invalid, so nothing was killed: what its job words-submit-1 submitted may still run"
+        assert played.told == [("words", "LetGo", f"{words}; `storm kill` ends it", True)]
+
 
 class TestKopf:
     """What kopf is given calls what is tested above."""

@@ -1015,11 +1015,12 @@ class TestPause:
         played.call_off.assert_not_called()
 
 
+@pytest.mark.parametrize("spec", [{"nimbus": "dead:6627"}, {"suspend": "perhaps"}], ids=["moved", "invalid"])
 class TestMove:
-    """The resource names another Nimbus while its topology is being submitted, and that one may never answer."""
+    """The resource names another Nimbus, which may never answer, or none, while its topology is being submitted."""
 
     @staticmethod
-    def moved() -> tuple[Deletion, Mock]:
+    def moved(changes: dict[str, Any]) -> tuple[Deletion, Mock]:
         """And what ends a Job."""
         played = Deletion(annotations={})
         cluster = played.runner.cluster
@@ -1027,24 +1028,23 @@ class TestMove:
         ended = Mock()
         cluster.submitter = JobSubmitter(ended, SETTINGS.jobs, Mock(), Mock())
         cluster.submitter.last[here.uid] = ("words-submit-1", "abc")
-        spec = {**here.body["spec"], "nimbus": "dead:6627"}
-        cluster.registry.put_topology({**here.body, "spec": spec})
+        cluster.registry.put_topology({**here.body, "spec": {**here.body["spec"], **changes}})
         return played, ended.delete
 
-    def test_ends_the_submission_that_is_under_way_where_others_stay(self) -> None:
-        played, delete = self.moved()
+    def test_ends_the_submission_that_is_under_way_where_others_stay(self, spec: dict[str, Any]) -> None:
+        played, delete = self.moved(spec)
         played.runner.cluster.registry.put_topology(topology_body("other", spec={"nimbus": NIMBUS, "adopt": {}}))
         for _ in range(2):
             played.look()
         delete.assert_called_once_with("streams", "words-submit-1", pods_first=True)
 
     def test_ends_the_submission_that_is_under_way_with_the_loop_that_began_it(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]
     ) -> None:
         """Where it cannot be ended all else that belongs to the end of a loop is done."""
         for step in ("resume_before_the_end", "give_back_pods"):
             monkeypatch.setattr(managed_cluster, step, Mock())
-        played, delete = self.moved()
+        played, delete = self.moved(spec)
         delete.side_effect = Forbidden("delete job streams/words-submit-1: forbidden")
         played.runner.run(Mock(is_set=lambda: True))
         delete.assert_called_once_with("streams", "words-submit-1", pods_first=True)

@@ -8,16 +8,18 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.control_loop import ControlLoop
 
 
-def resume_before_the_end(loop: ControlLoop, say: Callable[[str], None]) -> None:
+def resume_before_the_end(loop: ControlLoop, say: Callable[[str], None]) -> bool:
     """Resume what is paused for a plan that was cut short, and say so; a Nimbus that is away is said, too.
 
-    It is waited for as long as in any call.
+    It is waited for as long as in any call. Whether none is left to resume.
     """
     paused = ", ".join(loop.paused)
     if not paused:
-        return
+        return True
     try:
         loop.resume_paused()
         say(f"the spouts of {paused}, which a plan had paused, are resumed")
+        return True
     except AdapterError as error:
         say(f"the spouts of {paused} may stay paused: {error}; `storm activate NAME` or the next start resumes them")
+        return False

@@ -12,6 +12,7 @@ from storm_operator.adapters.errors import AdapterError, ZooKeeperUnreachable
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.console.watcher import Watcher
+from storm_operator.control_loop import ControlLoop
 from storm_operator.core.refusal import Refusal
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
@@ -23,7 +24,13 @@ from storm_operator.kube.idle_annotations import tell_of_idle_annotations
 from storm_operator.kube.letting_go import LettingGo
 from storm_operator.kube.managed import Body, Registry, Wishes, wishes_of
 from storm_operator.kube.owners import Owners
-from storm_operator.kube.pods_at_the_end import give_back_pods
+from storm_operator.kube.pods_at_the_end import (
+    give_back_pods,
+    is_done_at_last,
+    say_of_limits,
+    say_of_pods,
+    say_of_spouts,
+)
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.resize_news import resizes_pods
@@ -301,10 +308,23 @@ class ManagedCluster:
         self.owners.by_name = {}
         self.submissions.follow_moves(self.nimbus, self.registry.topologies(), self.submitter)
         if self.assembly is not None:
-            self.manager.confirm()
-            resume_before_the_end(self.assembly.loop, self.say)
-            give_back_pods(self.care, self.manager.confirm, self.sleep)
-            self.assembly.loop.release()
+            self._release(self.assembly.loop)
+
+    def _release(self, loop: ControlLoop) -> None:
+        """One answer that fails does not end it: what is left would be so for ever. What is left then is said."""
+
+        def say(words: str) -> None:
+            self.say(f"{self.nimbus}: {words}")
+
+        if not is_done_at_last(self.manager.confirm, say, self.sleep):
+            say_of_spouts(loop, say)
+            say_of_pods(self.care)
+            say_of_limits(loop, say)
+            return
+        is_done_at_last(lambda: resume_before_the_end(loop, self.say), say, self.sleep)
+        give_back_pods(self.care, self.manager.confirm, self.sleep)
+        if not is_done_at_last(loop.release, say, self.sleep):
+            say_of_limits(loop, say)
 
     def close(self) -> None:
         """All but the lock; a new pass makes the parts anew."""

@@ -1,10 +1,10 @@
-"""Nobody names a Storm cluster any more: what becomes of its pods that were held, since nobody looks at them again."""
+"""Nobody names a Storm cluster any more: what becomes of what was held or paused there, as nobody looks at it again."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -14,6 +14,7 @@ from resized_pods import BOTH_ON_S1, DEMAND, S1, FakePods, pod
 from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import KubernetesError, NoAnswer, Refused
 from storm_operator.adapters.kube.pods import SupervisorPod
+from storm_operator.adapters.manager_lock import Holder, ManagedByAnother
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed_cluster import ManagedCluster
 from storm_operator.kube.pods_at_the_end import PAUSES_SECONDS
@@ -116,3 +117,46 @@ def test_what_was_refused_a_moment_ago_is_asked_for_once_more(end: End) -> None:
     end.cluster.care.see((managed(),))
     end.cluster.release()
     assert end.cpu == (2000.0, 1000.0)
+
+
+AWAY = ZooKeeperUnreachable("away")
+
+
+@pytest.mark.parametrize("unanswered", [[AWAY], [None, AWAY], [AWAY, None, AWAY]], ids=["first", "next", "both"])
+def test_one_call_that_zookeeper_does_not_answer_does_not_end_it(
+    end: End, unanswered: list[ZooKeeperUnreachable | None]
+) -> None:
+    lock: Any = end.cluster.manager.lock
+    lock.take.side_effect = [*unanswered, *[None] * 5]
+    end.assembly.loop.paused = ("words-1",)
+    end.assembly.loop.resume_paused.side_effect = [AWAY, None]
+    end.assembly.loop.release.side_effect = [AWAY, None]
+    end.cluster.release()
+    assert end.cpu == (2000.0, 1000.0)
+    assert end.assembly.loop.resume_paused.call_count == 2
+    assert end.assembly.loop.release.call_count == 2
+
+
+@pytest.mark.parametrize("answers", [0, 1], ids=["never", "but once"])
+def test_zookeeper_that_stays_away_leaves_what_is_said(end: End, answers: int) -> None:
+    loop, lock = end.assembly.loop, cast("Any", end.cluster.manager.lock)
+    loop.paused, loop.memory.limited = ("words-1",), frozenset({"words-1", "lines-1"})
+    lock.take.side_effect = [*[None] * answers, *[AWAY] * 4]
+    loop.release.side_effect = AWAY
+    end.cluster.release()
+    said = [words for words in end.said if "away" not in words]
+    pods = f"{NIMBUS}: pods storm/sup-0 keep other CPU than their own, and nobody sees to them any more"
+    executors = f"{NIMBUS}: executors of lines-1, words-1 keep their CPU limits, and nobody sees to them any more"
+    spouts = f"{NIMBUS}: the spouts of words-1 may stay paused; `storm activate NAME` resumes them"
+    resumed = "the spouts of words-1, which a plan had paused, are resumed"
+    assert said == [resumed if answers else spouts, pods, executors]
+    assert loop.resume_paused.called is loop.release.called is bool(answers)
+
+
+def test_nothing_is_touched_where_another_manages_the_cluster(end: End) -> None:
+    lock: Any = end.cluster.manager.lock
+    lock.take.side_effect = ManagedByAnother("taken over", Holder("elsewhere", 1))
+    with pytest.raises(ManagedByAnother):
+        end.cluster.release()
+    assert (end.cpu, end.seconds) == ((600.0, 600.0), 0.0)
+    end.assembly.loop.release.assert_not_called()

@@ -487,6 +487,7 @@ def test_spouts_are_resumed_before_an_end_that_waits_for_nothing(
 def test_limits_are_lifted_also_where_nimbus_is_away_and_spouts_stay_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     start, played = Start(monkeypatch), scene_of_a_loop()
     cluster = start.runner.cluster
+    cluster.sleep = Mock()
     cut_short(played)
     cluster.assembly, cluster.manager.lock, start.opened.loop = start.opened, Mock(), played.loop
     start.opened.storm.supervisor_ids.return_value = {}

@@ -100,17 +100,21 @@ class ControlLoop:
         return LimitKeeper(self.memory, self.applier.limits, self.applier.documents)
 
     def recover(self) -> PlanRecord | None:
-        """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start.
+        """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start."""
+        self.take_over()
+        self.plans.finish_interrupted()
+        return self.plans.pending
 
-        The CPU limits that it left are ours from now on, to follow or to lift.
+    def take_over(self) -> None:
+        """As `recover`, but the plan stays as it is: it is known from now on which spouts it has paused.
+
+        The CPU limits that an earlier life of the operator left are ours from now on, to follow or to lift.
         """
         self.memory.watched_since_seconds = self.clock.now()
         self.limits.take_over()
         record = self.journal.load()
         if record is not None:
             self.plans.take_up(record)
-            self.plans.finish_interrupted()
-        return self.plans.pending
 
     def carry_on(self) -> None:
         """Go on with a plan whose way into force was cut short, before what may take long: its spouts may be paused.

@@ -83,6 +83,11 @@ class Managed:
         return str(self._status.get("nimbus") or "") if self.spec is None and self.topology_id else ""
 
     @property
+    def was_on(self) -> str:
+        """The Nimbus that a resource which is invalid by now was managed on last; else empty."""
+        return nimbus_of_status(self.body) if self.spec is None else ""
+
+    @property
     def topology_name(self) -> str:
         """In Storm; empty where that is not known."""
         return self.spec.name if self.spec is not None else name_of_topology(self.topology_id)
@@ -223,6 +228,14 @@ class Registry:
     def clusters(self) -> frozenset[str]:
         """The Nimbus addresses that resources name."""
         return frozenset(managed.nimbus for managed in self.topologies() if managed.nimbus)
+
+    def were_on(self, nimbus: str) -> tuple[Managed, ...]:
+        """Those that are invalid by now, and were managed on that Storm cluster."""
+        return tuple(managed for managed in self.topologies() if managed.was_on == nimbus)
+
+    def left_clusters(self) -> frozenset[str]:
+        """The Nimbus addresses that resources which are invalid by now were managed on."""
+        return frozenset(managed.was_on for managed in self.topologies() if managed.was_on)
 
     def note_question(self, nimbus: str, at_seconds: float) -> None:
         """The loop of that cluster begins to ask what becomes of its topologies."""

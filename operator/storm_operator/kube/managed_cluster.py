@@ -246,7 +246,7 @@ class ManagedCluster:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
         if self.assembly is None or self.lifecycle is None:
             with self.first_look.attempt():
-                self.assembly = self._assembled()
+                self.assembly = self._assembled(self._go_on)
             self.submitter = JobSubmitter(
                 self.kube.jobs,
                 self.settings.jobs,
@@ -259,7 +259,8 @@ class ManagedCluster:
         self.manager.confirm()
         return self.assembly, self.lifecycle
 
-    def _assembled(self) -> Assembly:
+    def _assembled(self, take_up: Callable[[ControlLoop], None]) -> Assembly:
+        """`take_up` is told of the loop what an earlier life of the operator left."""
         connection = discover(self.nimbus, self.settings)
         self.registry.note_answer(self.nimbus)
         self.other_nimbuses = connection.nimbus[1:]
@@ -283,14 +284,27 @@ class ManagedCluster:
         )
         self.assembly = assembly  # to go on with a plan is to open pods, and to name hosts
         try:
-            self.care.see(self.registry.of_cluster(self.nimbus))
-            namespaces = tuple({one.key[0] for one in self.owners.by_name.values()})
-            go_on_where_it_ended(assembly.loop, self.nimbus, self.publisher.shown, self.kube.kinds, namespaces)
+            take_up(assembly.loop)
         except BaseException:
             assembly.close()
             self.assembly = None
             raise
         return assembly
+
+    def _go_on(self, loop: ControlLoop) -> None:
+        self.care.see(self.registry.of_cluster(self.nimbus))
+        namespaces = tuple({one.key[0] for one in self.owners.by_name.values()})
+        go_on_where_it_ended(loop, self.nimbus, self.publisher.shown, self.kube.kinds, namespaces)
+
+    def take_over(self) -> None:
+        """Where invalid resources were managed, and no valid one names the cluster: know what an earlier life of the
+        operator left there, for `release`."""
+
+        def take_up(loop: ControlLoop) -> None:
+            self.care.see(self.registry.were_on(self.nimbus))
+            loop.take_over()
+
+        self.assembly = self._assembled(take_up)
 
     def _profiles(self) -> ProfileMaps:
         return ProfileMaps(

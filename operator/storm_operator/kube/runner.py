@@ -70,6 +70,29 @@ class ClusterRunner:
             self._whatever_happens(self.cluster.release)
         self.close()
 
+    def release_only(self, stop: threading.Event) -> None:
+        """As the end of a loop that nobody asks for any more, where an earlier life of the operator had that loop.
+
+        Until its cluster can be looked at; not where another manages it, or a valid resource names it by now.
+        """
+        self.cluster.is_ending = stop.is_set
+        while not stop.is_set() and not self.cluster.registry.of_cluster(self.nimbus):
+            self.cluster.manager.awaits = False
+            if self._whatever_happens(self._take_over) is not None:
+                break
+            if self.unforeseen is None:  # else /healthz says it
+                self.last_pass_at = time.monotonic()
+            stop.wait(self._retry_seconds())
+        stop.set()
+        self.run(stop)
+
+    def _take_over(self) -> float:
+        try:
+            self.cluster.take_over()
+        except ManagedByAnother as other:  # who took over what was left, too
+            self._tell_obstacle(other)
+        return 0.0
+
     def resume_paused(self) -> None:
         """In the midst of a pass, perhaps, before an end that waits for none: see `paused`."""
         assembly = self.cluster.assembly

@@ -1,4 +1,6 @@
-"""Starts a loop for each Storm cluster that a resource names, and ends it when none does."""
+"""Starts a loop for each Storm cluster that a resource names, and ends it when none does.
+
+Where all resources are invalid since an earlier life of the operator, one loop releases what that life left."""
 
 from __future__ import annotations
 
@@ -42,6 +44,8 @@ class Runners:
     wait_until_known: Callable[[threading.Event], bool] = lambda _: True
     """Blocks until the registry has all resources that there are; False when told to stop first."""
     running: dict[str, _Running] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    """Clusters that had a loop in this life: its end releases what it held."""
     ending: bool = False
     """From then on no loop is started."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -97,16 +101,20 @@ class Runners:
                 self._follow()
 
     def _follow(self) -> None:
-        wanted = self.registry.clusters()
-        for nimbus in set(self.running) - wanted:
-            self.running[nimbus].stop.set()
         # Until a loop has ended it may still be applying a plan: two at once for one cluster must never be.
         for nimbus in [nimbus for nimbus, one in self.running.items() if one.has_ended]:
             self.running.pop(nimbus)
+            self.known.add(nimbus)
             self.ended(nimbus)
-        for nimbus in wanted - set(self.running):
+        named = self.registry.clusters()
+        self.known |= named
+        left = self.registry.left_clusters() - self.known
+        for nimbus in set(self.running) - named - left:
+            self.running[nimbus].stop.set()
+        for nimbus in named.union(left) - set(self.running):
             runner, stop = self.make(nimbus), threading.Event()
-            thread = threading.Thread(target=runner.run, args=(stop,), name=f"loop {nimbus}", daemon=True)
+            target = runner.run if nimbus in named else runner.release_only
+            thread = threading.Thread(target=target, args=(stop,), name=f"loop {nimbus}", daemon=True)
             self.running[nimbus] = _Running(runner, thread, stop)
             thread.start()
 

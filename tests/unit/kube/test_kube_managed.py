@@ -208,6 +208,19 @@ class TestNameOfTheTopologyThatRuns:
         assert [one.key[1] for one in registry.left_on(NIMBUS)] == ["runs"]
 
 
+def test_clusters_that_invalid_resources_were_managed_on_are_known_whether_anything_runs_or_not() -> None:
+    """Pods may be held, and the topology may have been killed to be replaced."""
+    broken = {"suspend": "perhaps"}
+    registry = registry_of(
+        topology_body("runs", spec=broken, status={"topologyId": "w-1-1", "nimbus": NIMBUS}),
+        topology_body("ended", spec=broken, status={"nimbus": "other.storm:6627"}),
+        topology_body("never", spec=broken),
+        topology_body("valid", status={"nimbus": "third.storm:6627"}),
+    )
+    assert registry.left_clusters() == {NIMBUS, "other.storm:6627"}
+    assert [one.key[1] for one in registry.were_on("other.storm:6627")] == ["ended"]
+
+
 def test_one_that_is_being_deleted_keeps_its_name_until_it_is_gone() -> None:
     leaving = managed("old", spec={"adopt": {}, "topologyName": "words"}, deletionTimestamp=NOW)
     late = managed("words", creationTimestamp="2026-02-01T00:00:00Z")

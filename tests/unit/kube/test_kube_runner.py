@@ -38,6 +38,7 @@ from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ZOOKEEPER_PAT
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.runner import ClusterRunner
+from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS
 from storm_operator.kube.status import refused_status, status_of, trouble_status
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager
@@ -466,6 +467,96 @@ def test_spouts_do_not_stay_paused_with_a_loop_that_nobody_asks_for(
     start.rests_after(0)
     assert played.cluster.inactive == ({"words"} if is_named else set())
     assert any("words, which a plan had paused, are resumed" in words for words in start.said) is not is_named
+
+
+INVALID = {"scheduling": {"timeZone": 7}}
+
+
+class NextLife:
+    """Of an operator that was ended with spouts paused and executors held; the only spec became invalid meanwhile."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.start, self.played = Start(monkeypatch), scene_of_a_loop()
+        self.cluster = self.start.runner.cluster
+        cut_short(self.played)
+        reborn = scene_of_a_loop()
+        reborn.loop.applier, reborn.loop.journal = self.played.loop.applier, self.played.loop.journal
+        reborn.loop.memory.limited = frozenset({"words"})
+        self.start.opened.loop = reborn.loop
+        self.start.opened.storm.supervisor_ids.return_value = {"sup-0.sup.streams.svc.cluster.local": "s0"}
+        self.start.pods.supervisors.return_value = (
+            SupervisorPod("streams", "sup-0", "sup", "sup", True, 300.0, 300.0, 2000.0, is_resized=True),
+        )
+        self.cluster.sleep = Mock()
+        self.stop, self.waited = threading.Event(), list[float]()
+        monkeypatch.setattr(self.stop, "wait", self.waited.append)
+        self.cluster.registry.put_topology(topology_body(spec=INVALID, status={"nimbus": NIMBUS}))
+
+    def run(self) -> bool:
+        """Whether it has ended as told."""
+        self.start.runner.release_only(self.stop)
+        return self.stop.is_set()
+
+    @property
+    def is_released(self) -> tuple[bool, bool, bool]:
+        """Spouts, pods and executors."""
+        return (
+            self.played.cluster.inactive == set(),
+            bool(self.start.pods.resize_cpu.called),
+            self.start.opened.loop.memory.limited == frozenset(),
+        )
+
+
+@pytest.fixture
+def next_life(monkeypatch: pytest.MonkeyPatch) -> NextLife:
+    return NextLife(monkeypatch)
+
+
+class TestLeftByAnEarlierLife:
+    """Where no valid resource names the cluster any more."""
+
+    def test_is_released_and_the_plan_left_for_who_names_the_cluster_again(self, next_life: NextLife) -> None:
+        assert next_life.run()
+        assert next_life.is_released == (True, True, True)
+        kept = next_life.played.loop.journal.load()
+        assert kept is not None
+        assert kept.state is PlanState.APPLYING
+        next_life.start.opened.close.assert_called_once_with()
+        assert next_life.cluster.manager.lock is None
+
+    def test_is_released_once_the_cluster_can_be_looked_at(
+        self, next_life: NextLife, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After a crash the lock is its former session's for some seconds, and Nimbus may be away for longer."""
+        lock = Mock(is_lost=False, take=Mock(side_effect=[HolderAwaited("its session may end"), *[None] * 9]))
+        monkeypatch.setattr("storm_operator.kube.sole_manager.manager_lock", Mock(return_value=lock))
+        found = ClusterConnection((NIMBUS,), "zookeeper:2181")
+        monkeypatch.setattr(managed_cluster, "discover", Mock(side_effect=[NimbusUnreachable("away"), found, found]))
+        assert next_life.run()
+        assert next_life.waited == [LONGEST_PASS_RETRY_SECONDS, AWAITED_LOOK_SECONDS]
+        assert next_life.is_released == (True, True, True)
+
+    def test_is_left_to_another_that_manages_the_cluster(
+        self, next_life: NextLife, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It has taken over what was left; once it had gone, to release would be to end what it holds."""
+        other = ManagedByAnother("taken", Holder("elsewhere", 7, 5, "another kernel"))
+        lock = Mock(is_lost=False, take=Mock(side_effect=other))
+        monkeypatch.setattr("storm_operator.kube.sole_manager.manager_lock", Mock(return_value=lock))
+        assert next_life.run()
+        assert next_life.is_released == (False, False, False)
+        assert any("standalone manages the Storm cluster" in words for words in next_life.start.said)
+
+    def test_is_left_to_the_loop_of_a_resource_that_names_the_cluster_meanwhile(
+        self, next_life: NextLife, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*_: object) -> None:
+            next_life.cluster.registry.put_topology(topology_body())
+            raise NimbusUnreachable("away")
+
+        monkeypatch.setattr(managed_cluster, "discover", away)
+        assert next_life.run()
+        assert next_life.is_released == (False, False, False)
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

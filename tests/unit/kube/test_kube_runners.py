@@ -30,6 +30,7 @@ class FakeRunner:
         self.nimbus = nimbus
         self.last_pass_at = self.next_pass_at = 1000.0
         self.paused: tuple[str, ...] = ()
+        self.only_releases = False
         self.may_end = threading.Event()
         self.begun = threading.Event()
         self.resumed = threading.Event()
@@ -39,6 +40,12 @@ class FakeRunner:
         self.begun.set()
         stop.wait(PATIENCE_SECONDS)
         self.may_end.wait(PATIENCE_SECONDS)
+
+    def release_only(self, stop: threading.Event) -> None:
+        self.only_releases = True
+        self.begun.set()
+        self.may_end.wait(PATIENCE_SECONDS)
+        stop.set()
 
     def resume_paused(self) -> None:
         self.may_resume.wait(PATIENCE_SECONDS)
@@ -141,6 +148,48 @@ def test_cluster_that_comes_back_gets_a_new_loop_once_the_old_has_ended(scene: S
     scene.registry.put_topology(topology_body())
     assert scene.follow() == [NIMBUS, NIMBUS]
     assert not scene.runners.running[NIMBUS].stop.is_set()
+
+
+class TestOnlyInvalidResources:
+    """Since an earlier life of the operator, which may have left spouts paused, and CPU limits."""
+
+    INVALID = topology_body(spec={"adopt": {}, "suspend": "perhaps"}, status={"nimbus": NIMBUS})
+
+    def test_get_one_loop_that_only_releases_and_ends_itself(self, scene: Scene) -> None:
+        scene.registry.put_topology(self.INVALID)
+        scene.follow()
+        assert scene.follow() == [NIMBUS]
+        assert scene.made[0].begun.wait(PATIENCE_SECONDS)
+        assert (scene.made[0].only_releases, scene.runners.running[NIMBUS].stop.is_set()) == (True, False)
+        scene.end(NIMBUS)
+        assert scene.runners.problem() == ""
+        assert scene.follow() == [NIMBUS]
+        assert scene.runners.running == {}
+
+    def test_get_none_where_a_loop_of_this_life_releases_as_it_ends(self, scene: Scene) -> None:
+        scene.follow()
+        scene.registry.put_topology(self.INVALID)
+        scene.follow()
+        assert scene.runners.running[NIMBUS].stop.is_set()
+        scene.end(NIMBUS)
+        assert scene.follow() == [NIMBUS]
+
+    def test_get_none_where_another_is_valid_or_nobody_was_ever_managed(self, scene: Scene) -> None:
+        scene.registry.put_topology(topology_body("other", spec=self.INVALID["spec"], status={"nimbus": NIMBUS}))
+        scene.registry.put_topology(topology_body("never", spec=self.INVALID["spec"]))
+        assert scene.follow() == [NIMBUS]
+        assert scene.made[0].begun.wait(PATIENCE_SECONDS)
+        assert not scene.made[0].only_releases
+
+    def test_get_a_loop_once_one_is_mended(self, scene: Scene) -> None:
+        scene.registry.put_topology(self.INVALID)
+        scene.follow()
+        scene.registry.put_topology(topology_body())
+        assert scene.follow() == [NIMBUS]
+        scene.end(NIMBUS)
+        assert scene.follow() == [NIMBUS, NIMBUS]
+        assert scene.made[1].begun.wait(PATIENCE_SECONDS)
+        assert not scene.made[1].only_releases
 
 
 class TestProblem:

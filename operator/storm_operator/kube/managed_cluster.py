@@ -20,17 +20,11 @@ from storm_operator.kube.asks import follow_asks
 from storm_operator.kube.calling_off import CallingOff
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
+from storm_operator.kube.end_of_loop import release_at_the_end
 from storm_operator.kube.idle_annotations import tell_of_idle_annotations
 from storm_operator.kube.letting_go import LettingGo
 from storm_operator.kube.managed import Body, Registry, Wishes, wishes_of
 from storm_operator.kube.owners import Owners
-from storm_operator.kube.pods_at_the_end import (
-    give_back_pods,
-    is_done_at_last,
-    say_of_limits,
-    say_of_pods,
-    say_of_spouts,
-)
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.resize_news import resizes_pods
@@ -42,7 +36,6 @@ from storm_operator.kube.topology_views import view_of
 from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
-from storm_operator.paused_spouts import resume_before_the_end
 
 FOLLOW_UP_SECONDS = 2.0
 """While topologies come or go Storm is asked so soon again, however long the period; later, if asking takes longer."""
@@ -322,23 +315,7 @@ class ManagedCluster:
         self.owners.by_name = {}
         self.submissions.follow_moves(self.nimbus, self.registry.topologies(), self.submitter)
         if self.assembly is not None:
-            self._release(self.assembly.loop)
-
-    def _release(self, loop: ControlLoop) -> None:
-        """One answer that fails does not end it: what is left would be so for ever. What is left then is said."""
-
-        def say(words: str) -> None:
-            self.say(f"{self.nimbus}: {words}")
-
-        if not is_done_at_last(self.manager.confirm, say, self.sleep):
-            say_of_spouts(loop, say)
-            say_of_pods(self.care)
-            say_of_limits(loop, say)
-            return
-        is_done_at_last(lambda: resume_before_the_end(loop, self.say), say, self.sleep)
-        give_back_pods(self.care, self.manager.confirm, self.sleep)
-        if not is_done_at_last(loop.release, say, self.sleep):
-            say_of_limits(loop, say)
+            release_at_the_end(self.assembly.loop, self.care, self.manager.confirm, self.say, self.sleep)
 
     def close(self) -> None:
         """All but the lock; a new pass makes the parts anew."""

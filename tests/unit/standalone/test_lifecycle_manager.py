@@ -356,7 +356,7 @@ def test_what_comes_or_goes_by_itself_is_under_way(progress: Progress, is_so: bo
         (Progress(Stage.FAILED, "no jar"), True),
         (Progress(Stage.FAILED, "Nimbus refuses to suspend it", "words-1"), False),
         (Progress(Stage.WAITING, "no topology 'words' runs; spec.adopt waits"), False),
-        (NEVER_SUBMITTED, False),
+        (NOT_IN_STORM, False),
         (Progress(Stage.RUNNING, "", "words-1"), False),
     ],
 )

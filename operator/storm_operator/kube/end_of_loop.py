@@ -7,10 +7,38 @@ from collections.abc import Callable
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.control_loop import ControlLoop
 from storm_operator.kube.cluster_care import ClusterCare
+from storm_operator.paused_spouts import resume_before_the_end
 
 PAUSES_SECONDS = (1.0, 2.0, 4.0)
 """It is tried after each of these, too. Of pods, what was asked for may be refused, or take the kubelet a moment; and a
 request may be given back only after the limit. Together less than `runners.END_SECONDS`."""
+
+
+def release_at_the_end(
+    loop: ControlLoop,
+    care: ClusterCare,
+    confirm: Callable[[], None],
+    say: Callable[[str], None],
+    sleep: Callable[[float], object],
+) -> None:
+    """Resume paused spouts, give pods their CPU back, lift executors' limits. What is left at last is said.
+
+    One answer that fails does not end it: what is left would be so for ever. `confirm` raises where another manages the
+    cluster, which does end it.
+    """
+
+    def say_where(words: str) -> None:
+        say(f"{care.nimbus}: {words}")
+
+    if not is_done_at_last(confirm, say_where, sleep):
+        say_of_spouts(loop, say_where)
+        say_of_pods(care)
+        say_of_limits(loop, say_where)
+        return
+    is_done_at_last(lambda: resume_before_the_end(loop, say), say_where, sleep)
+    give_back_pods(care, confirm, sleep)
+    if not is_done_at_last(loop.release, say_where, sleep):
+        say_of_limits(loop, say_where)
 
 
 def is_done_at_last(act: Callable[[], object], say: Callable[[str], None], sleep: Callable[[float], object]) -> bool:

@@ -16,8 +16,8 @@ from storm_operator.adapters.kube.errors import KubernetesError, NoAnswer, Refus
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.adapters.manager_lock import Holder, ManagedByAnother
 from storm_operator.kube.connecting import RunnerSettings
+from storm_operator.kube.end_of_loop import PAUSES_SECONDS
 from storm_operator.kube.managed_cluster import ManagedCluster
-from storm_operator.kube.pods_at_the_end import PAUSES_SECONDS
 from storm_operator.kube.submission import JobSettings
 
 

@@ -29,7 +29,7 @@ from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION
-from storm_operator.kube import managed_cluster
+from storm_operator.kube import end_of_loop, managed_cluster
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
@@ -1135,7 +1135,7 @@ class TestMove:
     ) -> None:
         """Where it cannot be ended all else that belongs to the end of a loop is done."""
         for step in ("resume_before_the_end", "give_back_pods"):
-            monkeypatch.setattr(managed_cluster, step, Mock())
+            monkeypatch.setattr(end_of_loop, step, Mock())
         played, delete = self.moved(spec)
         delete.side_effect = Forbidden("delete job streams/words-submit-1: forbidden")
         played.runner.run(Mock(is_set=lambda: True))

@@ -10,7 +10,16 @@ from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.backoff import Retry, may_try, put_off
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Demand, Topology
-from storm_operator.core.parallelism import HeldResize, Resize, in_words, wanted_parallelism, why_load_waits
+from storm_operator.core.parallelism import (
+    HeldResize,
+    Resize,
+    in_words,
+    wanted_parallelism,
+    why_growth_waits,
+    why_load_waits,
+)
+from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 
 ChangeCounts = Callable[[str, Mapping[str, int]], None]
@@ -72,10 +81,7 @@ class ExecutorCounts:
             wanted |= {(topology.id, True)} if resize.by_load else set()
             hold = None
             if resize.by_load:
-                now, decisions = loop.clock.now(), loop.memory.decisions
-                hold = why_load_waits(
-                    topology.id, report.snapshot, report.demand, spec.scheduling, decisions, now_seconds=now
-                )
+                hold = _why_held(topology, resize, spec, report.snapshot, report.demand, loop)
             changed |= self._carry_out(topology, resize, hold, loop, change)
             held = self.held.get(topology.id)
             if held is not None and not is_same_hold(before.get(topology.id), held):
@@ -134,6 +140,22 @@ class ExecutorCounts:
         loop.memory.decisions = loop.memory.decisions.with_change(topology.id, now)
         self.tell(topology.name, "Resized", f"executors are now to be: {in_words(executors)}", False)
         return True
+
+
+def _why_held(
+    topology: Topology,
+    resize: Resize,
+    spec: TopologySpec,
+    snapshot: ClusterSnapshot,
+    demand: Demand,
+    loop: ControlLoop,
+) -> Hold | None:
+    """Why what only the load asks for is not done now."""
+    now, decisions = loop.clock.now(), loop.memory.decisions
+    settings = PlacementSettings(spec.scheduling, frozenset({topology.id}), resources=spec.resources)
+    return why_load_waits(
+        topology.id, snapshot, demand, spec.scheduling, decisions, now_seconds=now
+    ) or why_growth_waits(topology, resize.by_load, snapshot, demand, settings, decisions)
 
 
 def is_same_hold(one: HeldResize | None, other: HeldResize) -> bool:

@@ -20,7 +20,7 @@ from storm_operator.core.topology_spec import (
 from storm_operator.simulated_loop import Scenario, simulate
 from storm_operator.simulation_report import SimulationReport
 from storm_operator.simulator.load import Constant, LoadShape, Noisy, Step
-from storm_operator.simulator.model import ClusterModel
+from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor
 from storm_operator.simulator.workloads import word_count
 
 AUTO = ParallelismSpec(ParallelismMode.AUTO)
@@ -28,7 +28,13 @@ SOME = 4
 """One executor of each of the three components, and an acker."""
 
 
-def played(load: LoadShape, seconds: float, parallelism: ParallelismSpec = AUTO, **scheduling: Any) -> SimulationReport:
+def played(
+    load: LoadShape,
+    seconds: float,
+    parallelism: ParallelismSpec = AUTO,
+    supervisors: tuple[SimulatedSupervisor, ...] = machines(3, 4000.0),
+    **scheduling: Any,
+) -> SimulationReport:
     """A sentence costs its one splitter 2 ms: 500 a second are all that a core can do."""
     topology = word_count(
         load,
@@ -38,7 +44,7 @@ def played(load: LoadShape, seconds: float, parallelism: ParallelismSpec = AUTO,
         num_workers=2,
         max_spout_pending=1000,
     )
-    model = ClusterModel(machines(3, 4000.0), (topology,), Distances({}, default_ms=4.0))
+    model = ClusterModel(supervisors, (topology,), Distances({}, default_ms=4.0))
     spec = TopologySpec(
         "wordcount", AdoptSource(), scheduling=SchedulingSettings(**scheduling), parallelism=parallelism
     )
@@ -67,6 +73,23 @@ def test_they_are_not_given_more_than_the_user_allows() -> None:
     bounded = ParallelismSpec(ParallelismMode.AUTO, {"split": ComponentParallelism(maximum=2)})
     report = played(Constant(1200.0), 600.0, bounded)
     assert max(executors(report)) == SOME + 1
+
+
+def test_none_is_added_in_a_cluster_that_has_no_cpu_left_for_it() -> None:
+    """Each would restart workers, and take CPU from those that are short of it."""
+    load = Step(((0.0, 100.0), (120.0, 1200.0)))
+    fixed, auto = (played(load, 600.0, ParallelismSpec(mode), machines(2)) for mode in ParallelismMode)
+    assert set(executors(auto)) == {SOME}
+    assert auto.sums.acked == fixed.sums.acked
+    held = [point.decision for point in auto.points if "by load executors should be split" in point.decision]
+    assert any("CPU left for one more executor" in decision for decision in held)
+
+
+def test_they_are_added_where_the_supervisor_of_the_full_one_is_full_and_others_have_room() -> None:
+    load = Step(((0.0, 100.0), (120.0, 1200.0)))
+    fixed, auto = (played(load, 600.0, ParallelismSpec(mode), machines(5)) for mode in ParallelismMode)
+    assert any("TooLittleCapacity" in point.decision for point in fixed.points)
+    assert executors(auto)[-1] > SOME
 
 
 def test_they_go_again_long_after_the_load_has() -> None:

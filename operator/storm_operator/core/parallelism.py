@@ -2,7 +2,7 @@
 
 Storm can change the number of executors of a running topology, but never beyond its number of tasks. What the spec asks
 for is the user's word and is done at once. What only the load asks for restarts workers like any plan, and waits for
-what plans wait for: see `why_load_waits`.
+what plans wait for: see `why_load_waits`. More executors wait for CPU, too: see `why_growth_waits`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from storm_operator.core.load_history import periods_seen
 from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Component, ComponentKind, Demand, Executor, Topology, in_order
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
+from storm_operator.core.shortage import has_room_for
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
 
@@ -121,6 +122,30 @@ def why_load_waits(
         or _too_little_seen(periods_seen(snapshot.history, [topology_id]), scheduling.minimum_periods)
         or in_excluded_window(scheduling, now_seconds)
         or _cooling_down(memory.changed_at_seconds.get(topology_id), scheduling.cool_down_seconds, now_seconds)
+    )
+
+
+def why_growth_waits(
+    topology: Topology,
+    by_load: Mapping[str, int],
+    snapshot: ClusterSnapshot,
+    demand: Demand,
+    settings: PlacementSettings,
+    memory: DecisionMemory,
+) -> Hold | None:
+    """Why more executors would not help; None where they may, and where no component is to have more.
+
+    The policy has found none that helps who is short of CPU, and supervisors have hardly any left together: what one
+    more executor was to take over would be short there. Where one supervisor alone is full, others can carry it.
+    """
+    grows = any(count > len(topology.executors_of(name)) for name, count in by_load.items())
+    share = TARGET_FRACTION * settings.resources.ceiling_millicores
+    if not grows or topology.id not in memory.unhelped_topologies or has_room_for(share, snapshot, demand, settings):
+        return None
+    return Hold(
+        HoldReason.TOO_LITTLE_CAPACITY,
+        f"supervisors have no {share:,.0f} millicores of CPU left for one more executor, and those that there are lack "
+        "CPU already",
     )
 
 

@@ -77,6 +77,22 @@ def find_shortage(
     return Shortage(supervisors, filled, {topology_id: lacking[topology_id] for topology_id in ordered})
 
 
+def has_room_for(millicores: float, snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> bool:
+    """Whether all supervisors together may be filled with so much more: what one lacks, the others have to take first.
+
+    So they may where one hosts nobody yet, or nobody knows what it has.
+    """
+    measured = dict(_measured(snapshot))
+    used = set(snapshot.assignment.used_supervisors())
+    if any(one not in measured or one.id not in used for one in snapshot.supervisors):
+        return True
+    needs = demand.of_now().room_millicores
+    residents = snapshot.assignment.residents()
+    needed = math.fsum(needs.get(executor, 0.0) for one in measured for executor in residents.get(one.id, ()))
+    filled = settings.scheduling.headroom_fraction * math.fsum(measured.values())
+    return worker_overhead(snapshot) * (needed + millicores) <= filled
+
+
 def _measured(snapshot: ClusterSnapshot) -> Iterator[tuple[Supervisor, float]]:
     """The supervisors whose capacity is known, with it."""
     for supervisor in snapshot.supervisors:

@@ -12,7 +12,7 @@ from storm_operator.core.decision import HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
 from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Demand, Topology
-from storm_operator.core.parallelism import Resize, wanted_parallelism, why_load_waits
+from storm_operator.core.parallelism import Resize, wanted_parallelism, why_growth_waits, why_load_waits
 from storm_operator.core.settings import (
     ApprovalMode,
     ApprovalSettings,
@@ -20,6 +20,7 @@ from storm_operator.core.settings import (
     ExcludedWindow,
     Forecast,
     Mode,
+    PlacementSettings,
     ResourceSettings,
     SchedulingSettings,
 )
@@ -253,3 +254,49 @@ def test_load_waits_for_the_cool_down_of_its_own_topology() -> None:
     assert hold(just_now) is HoldReason.COOL_DOWN
     assert hold(DecisionMemory().with_change("words", NOW_SECONDS - 60.0)) is None
     assert hold(DecisionMemory().with_change("others", NOW_SECONDS)) is None
+
+
+SHORT = DecisionMemory(short_topologies=frozenset({"words"}), unhelped_topologies=frozenset({"words"}))
+
+
+def growth(
+    memory: DecisionMemory = SHORT,
+    by_load: int = 4,
+    others: tuple[float | None, ...] = (1000.0,),
+    used: bool = True,
+) -> HoldReason | None:
+    """Why `count`, whose two executors need 1,300 millicores on s1, does not become `by_load`.
+
+    The spout needs 100, on the second supervisor if that is `used`; the first has 1,000 millicores.
+    """
+    machines = tuple(
+        replace(one, cpu_capacity_millicores=capacity)
+        for one, capacity in zip(supervisors(1 + len(others)), (1000.0, *others), strict=True)
+    )
+    picture = snapshot((WORDS,), machines, placed(WORDS, {"spout": "s2" if used else "s1", "count": "s1"}))
+    raw = dict.fromkeys(WORDS.executors, 100.0) | dict.fromkeys(WORDS.executors_of("count"), 650.0)
+    settings = PlacementSettings(SchedulingSettings(headroom_fraction=0.9), frozenset({"words"}))
+    found = why_growth_waits(WORDS, {"count": by_load}, picture, Demand(raw, raw), settings, memory)
+    return found.reason if found is not None else None
+
+
+def test_no_executors_are_added_where_those_that_there_are_lack_cpu_and_none_is_left() -> None:
+    assert growth() is HoldReason.TOO_LITTLE_CAPACITY
+    assert growth(others=(1150.0,)) is HoldReason.TOO_LITTLE_CAPACITY, (
+        "1,935 may be filled, 1,400 and 600 are asked for"
+    )
+
+
+def test_executors_are_added_where_one_supervisor_is_full_and_another_has_room() -> None:
+    assert growth(others=(1300.0,)) is None
+    assert growth(used=False) is None, "a pod that has just come"
+    assert growth(others=(None,)) is None, "nobody has measured what it has"
+
+
+def test_executors_are_added_as_long_as_the_policy_may_help_who_is_short() -> None:
+    assert growth(DecisionMemory()) is None
+    assert growth(replace(SHORT, unhelped_topologies=frozenset())) is None
+
+
+def test_executors_go_also_where_cpu_is_short() -> None:
+    assert growth(by_load=1) is None

@@ -74,13 +74,14 @@ def is_awaited(progress: Progress) -> bool:
 
 def drift(before: Progress, action: Action | None, running: RunningTopology | None) -> str:
     """What somebody else did to a topology since it was left running or suspended; empty when nothing."""
+    gone = f"{before.topology_id} was killed by somebody else, or Nimbus has lost it"
     match action:
         case Submit():
-            return "it was killed by somebody else; it is submitted again"
+            return f"{gone}; it is submitted again"
         case Wait(_, reason):
-            return f"it was killed by somebody else: {reason}"
+            return f"{gone}: {reason}"
         case None if running is None:
-            return "it was killed by somebody else; it is submitted again once spec.suspend is false"
+            return f"{gone}; it is submitted again once spec.suspend is false"
         case Resume() if before.stage is Stage.RUNNING:
             return "it was deactivated by somebody else; it is activated again"
         case Suspend() if before.stage is Stage.SUSPENDED:

@@ -80,6 +80,10 @@ def _topologies_of(records: Iterable[PlanRecord]) -> set[str]:
 
 
 def _resized(before: Assignment, present: Assignment) -> str:
+    """Other executors have tasks that were of these. One that only is no longer placed, or is again, is none."""
+    name_of = {task: executor.name for executor in before.slot_of for task in executor.tasks}
+    if all(name_of.get(task, one.name) == one.name for one in present.slot_of for task in one.tasks):
+        return ""
     counts, counts_now = _counts(before), _counts(present)
     changed = [name for name in sorted(counts | counts_now) if counts[name] != counts_now[name]]
     if not changed:

@@ -111,7 +111,7 @@ def without_figures(hold: Hold) -> str:
         HoldReason.APPLYING,
         HoldReason.METRICS_STALE,
     )
-    return f"nothing to do: {hold.reason.value}" if hold.reason in volatile else hold.message
+    return f"nothing is done: {hold.reason.value}" if hold.reason in volatile else hold.message
 
 
 def conditions_of(view: TopologyView) -> list[Condition]:

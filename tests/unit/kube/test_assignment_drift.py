@@ -67,6 +67,15 @@ class TestNumberOfExecutors:
         found = drift.look(picture(MORE_SPREAD, MORE), ())
         assert found == {TOPOLOGY_ID: "somebody else changed the number of executors: split from 1 to 2"}
 
+    def test_is_the_same_where_one_has_no_place_for_a_while(self) -> None:
+        """As while a supervisor is away for longer than it is waited for."""
+        drift = AssignmentDrift()
+        drift.look(picture(SPREAD), ())
+        kept = {e: slot for e, slot in SPREAD.slot_of.items() if slot.supervisor_id != "s2"}
+        assert 0 < len(kept) < len(SPREAD.slot_of)
+        assert drift.look(picture(Assignment(kept)), ()) == {}
+        assert drift.look(picture(SPREAD), ()) == {}
+
     def test_that_we_asked_for_is_expected_for_a_while(self) -> None:
         drift = AssignmentDrift()
         drift.look(picture(SPREAD), ())

@@ -390,16 +390,17 @@ class TestDrift:
 
     def test_killed_topology_is_told_once_and_submitted_again(self) -> None:
         told, _, manager = self.steps(self.JAR, RUNNING, LEAVING, None, None)
-        assert told[1].startswith("it was killed by somebody else")
+        assert told[1].startswith("words-1 was killed by somebody else, or Nimbus has lost it")
         assert [told[0], *told[2:]] == ["", "", ""]
         assert manager.progress["words"].stage is Stage.SUBMITTING
 
     def test_topology_that_is_gone_at_once_is_told_too(self) -> None:
-        assert self.steps(self.JAR, RUNNING, None)[0][1] == "it was killed by somebody else; it is submitted again"
+        told, _, _ = self.steps(self.JAR, RUNNING, None)
+        assert told[1] == "words-1 was killed by somebody else, or Nimbus has lost it; it is submitted again"
 
     def test_adopted_topology_that_is_gone_is_waited_for(self) -> None:
         told, _, _ = self.steps(self.ADOPTED, RUNNING, None)
-        assert told[1].startswith("it was killed by somebody else: no topology 'words' runs")
+        assert "Nimbus has lost it: no topology 'words' runs" in told[1]
 
     def test_what_was_replaced_here_was_killed_by_nobody_else(self) -> None:
         old = RunningTopology("words-1", "words", "ACTIVE", "old")
@@ -428,7 +429,8 @@ class TestDrift:
     def test_suspended_topology_that_is_gone_is_told_once_and_not_said_to_be_new(self, left: RunningTopology) -> None:
         """Nothing is to be done about it now: without a word its owner would learn that only once it is to run."""
         told, _, manager = self.steps(replace(self.JAR, suspend=True), left, None, None)
-        words = "it was killed by somebody else; it is submitted again once spec.suspend is false"
+        gone = "words-1 was killed by somebody else, or Nimbus has lost it"
+        words = f"{gone}; it is submitted again once spec.suspend is false"
         assert told == ["", words, ""]
         assert manager.progress["words"].message == (
             "suspended, and not in Storm: it is submitted once spec.suspend is false"

@@ -18,6 +18,7 @@ from storm_operator.agent.cgroups import Bandwidth, ExecutorCgroups, bandwidth_f
 from storm_operator.agent.limits import ExecutorKey, Limits
 from storm_operator.agent.processes import is_thread_of
 from storm_operator.agent.worker_snapshot import WorkerSnapshot
+from storm_operator.core.wording import counted
 
 GROUP_PREFIX = "storm-executor"
 LONGEST_NAME = 255
@@ -92,6 +93,8 @@ class Enforcer:
         self._applied: dict[Place, ThreadLimit] = {}
         self._number_of: dict[Place, int] = {}
         self._complaints: set[tuple[str, int | None]] = set()
+        self._refused: dict[Place, str] = {}
+        """Of executors that are not held, though they have a limit and run: what the kernel says."""
 
     @property
     def mode(self) -> str:
@@ -122,6 +125,7 @@ class Enforcer:
         with self._lock:
             wanted = wanted_limits(workers, limits, self._cgroups.ceiling_millicores())
             todo = changes(self._applied, wanted)
+            self._refused = {place: why for place, why in self._refused.items() if place in wanted}
             for place in todo.remove:
                 self._remove(place)
             for place in todo.create:
@@ -132,6 +136,14 @@ class Enforcer:
                 self._keep_alone(place)
             concerned = {self._name(place) for place in (*wanted, *self._applied)}
             self._complaints = {complaint for complaint in self._complaints if complaint[0] in concerned}
+
+    def why_not_all(self) -> str:
+        """Why not all executors that have a limit are held to it; empty where all are."""
+        with self._lock:
+            if not self._refused:
+                return ""
+            number, first = counted(len(self._refused), "executor"), min(self._refused)
+            return f"the kernel refuses to hold {number}, as of {first.executor.topology_id}: {self._refused[first]}"
 
     def limits_in_force(self) -> dict[Place, float]:
         """Millicores that each limited executor may use now."""
@@ -171,7 +183,10 @@ class Enforcer:
         except OSError as error:
             self._complain(name, "limit", error)
             self._remove_group(name)
+            if error.errno != errno.ESRCH:
+                self._refused[place] = error.strerror or str(error)
         else:
+            self._refused.pop(place, None)
             self._number_of[place] = next(_group_numbers)
             self._applied[place] = limit
 

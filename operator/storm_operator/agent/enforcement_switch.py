@@ -36,11 +36,16 @@ class EnforcementSwitch:
         self._inode: int | None = None
         self._retry_at_seconds = 0.0
         self.enforcer: Enforcer | None = None
-        self.reason = declined or NO_WORKER
+        self._reason = declined or NO_WORKER
 
     @property
     def mode(self) -> str:
         return self.enforcer.mode if self.enforcer else OBSERVE_ONLY
+
+    @property
+    def reason(self) -> str:
+        """Why executors are not held, or not all of them; empty where all that have a limit are."""
+        return self.enforcer.why_not_all() if self.enforcer else self._reason
 
     def step(self, workers: tuple[WorkerSnapshot, ...], limits: Limits, now_seconds: float) -> None:
         """One pass: find the cgroup if that is still to be done, then bring limits in line."""
@@ -71,12 +76,12 @@ class EnforcementSwitch:
                 enforcer.remove_leftovers()
             else:
                 enforcer.start()
-                self.enforcer, self.reason = enforcer, ""
+                self.enforcer, self._reason = enforcer, ""
                 log.info("enforcing CPU limits below %s (%s)", cgroup.path, enforcer.mode)
         except CgroupError as error:
             self._retry_at_seconds = now_seconds + RETRY_SECONDS
-            if not self._declined and self.reason != str(error):
-                self.reason = str(error)
+            if not self._declined and self._reason != str(error):
+                self._reason = str(error)
                 log.warning("observing only, CPU limits are not enforced: %s", error)
         else:
             self._cgroup, self._inode = cgroup, inode
@@ -84,7 +89,7 @@ class EnforcementSwitch:
     def _lose(self, why: str) -> None:
         """Its groups are gone with it, or without limits."""
         log.info(why)
-        self._cgroup, self.enforcer, self.reason = None, None, self._declined or NO_WORKER
+        self._cgroup, self.enforcer, self._reason = None, None, self._declined or NO_WORKER
 
 
 def _inode(folder: Path) -> int | None:

@@ -13,14 +13,14 @@ OBSERVE_ONLY = "observe-only"
 
 @dataclass(frozen=True, slots=True)
 class AgentEnforcement:
-    """How one agent holds executors to their limits; `why_not` is its own word for why it does not."""
+    """How one agent holds executors to their limits; `why_not` is its own word for why it does not, or not all."""
 
     mode: str
     why_not: str = ""
 
     @property
     def enforces(self) -> bool:
-        return self.mode != OBSERVE_ONLY
+        return self.mode != OBSERVE_ONLY and not self.why_not
 
 
 def agent_enforcement(window: MetricsWindow) -> Mapping[str, AgentEnforcement]:

@@ -282,9 +282,21 @@ def test_trouble_with_one_executor_is_said_once_and_spares_the_others(caplog: py
             subject.enforce([worker({2: 20, 3: 30})], limits({2: 100, 3: 100}))
     assert list(cgroups.groups) == [GROUP_3]
     assert len(caplog.records) == 1
+    assert subject.why_not_all().startswith("the kernel refuses to hold 1 executor")
     cgroups.fails.clear()
     subject.enforce([worker({2: 20, 3: 30})], limits({2: 100, 3: 100}))
     assert set(cgroups.groups) == {GROUP_2, GROUP_3}
+    assert subject.why_not_all() == ""
+
+
+def test_executors_that_are_gone_are_no_longer_said_to_be_refused() -> None:
+    cgroups = FakeCgroups()
+    cgroups.fails[GROUP_2] = errno.EINVAL
+    subject = enforcer(cgroups)
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    assert subject.why_not_all() != ""
+    subject.enforce([], limits({2: 100}))
+    assert subject.why_not_all() == ""
 
 
 def test_a_thread_of_somebody_else_is_never_touched() -> None:

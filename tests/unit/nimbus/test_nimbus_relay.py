@@ -86,6 +86,15 @@ def test_a_nimbus_that_refuses_gives_nothing_to_pass_on(refusal: tuple[int, byte
     assert told.heard == []
 
 
+def test_a_supervisor_that_refuses_has_not_been_told() -> None:
+    not_authorized = b"\x0c\x00\x01\x0b\x00\x01\x00\x00\x00\x02no\x00\x00"  # AuthorizationException("no"), declared
+    refusing, told = Peer(lambda _, __: (REPLY, not_authorized)), supervisor()
+    with listening(nimbus()) as leader, listening(refusing) as deaf, listening(told) as address:
+        taken = relay_assignments(leader, {"refusing": deaf, "id-1": address})
+    assert taken == {"id-1"}
+    assert len(refusing.heard) == 1
+
+
 def test_nobody_to_tell() -> None:
     assert relay_assignments(NimbusAddress("127.0.0.1", 1), {}) == frozenset()
 

@@ -39,7 +39,10 @@ def relay_assignments(
     def relay(supervisor_id: str) -> bool:
         try:
             answer = call_raw(nimbus, "getSupervisorAssignments", string_argument(supervisor_id), timeout_seconds)
-            call_raw(supervisors[supervisor_id], "sendSupervisorAssignments", passed_on(answer), timeout_seconds)
+            supervisor = supervisors[supervisor_id]
+            took = call_raw(supervisor, "sendSupervisorAssignments", passed_on(answer), timeout_seconds)
+            if took != STOP:  # a declared exception (not authorized) is a reply, too: in a field of the result
+                raise RelayFailed(f"{supervisor} refuses its assignments")
         except RelayFailed:
             return False
         return True

@@ -27,10 +27,12 @@ import org.apache.storm.scheduler.WorkerSlot;
 final class PlanResolver {
 
     private final Cluster cluster;
+    private final TimedOutSlots timedOut;
     private final Map<WorkerSlot, String> ownerOf = new HashMap<>();
 
-    private PlanResolver(Cluster cluster) {
+    private PlanResolver(Cluster cluster, TimedOutSlots timedOut) {
         this.cluster = cluster;
+        this.timedOut = timedOut;
     }
 
     /**
@@ -39,8 +41,8 @@ final class PlanResolver {
      * @param plans at most one for a topology; a plan for a topology that the cluster does not know is left out
      * @return by topology id, sorted
      */
-    static SortedMap<String, Resolution> resolve(Cluster cluster, Collection<Plan> plans) {
-        return new PlanResolver(cluster).resolve(plans);
+    static SortedMap<String, Resolution> resolve(Cluster cluster, Collection<Plan> plans, TimedOutSlots timedOut) {
+        return new PlanResolver(cluster, timedOut).resolve(plans);
     }
 
     private SortedMap<String, Resolution> resolve(Collection<Plan> plans) {
@@ -114,7 +116,9 @@ final class PlanResolver {
         if (used.contains(target.slot())) {
             return new Target(target.slot(), name + " is what another worker of the plan resolves to");
         }
-        return target;
+        return timedOut.whyAvoided(topologyId, target.slot())
+            .map(reason -> new Target(target.slot(), name + " " + reason))
+            .orElse(target);
     }
 
     private Target target(Plan.Worker worker) {

@@ -2,11 +2,14 @@ package dev.stormoperator.scheduler;
 
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import java.util.stream.Collectors;
 import org.apache.storm.metric.StormMetricsRegistry;
 import org.apache.storm.scheduler.Cluster;
@@ -31,16 +34,23 @@ public final class PlanScheduler implements IScheduler {
 
     private static final Logger LOG = LoggerFactory.getLogger(PlanScheduler.class);
 
+    private final TimedOutSlots timedOut;
     private PlanStore store;
     private PlanBook book;
     private IScheduler fallback;
 
     /** Used by Nimbus; {@link #prepare} opens the store. */
     public PlanScheduler() {
+        this(null);
     }
 
     PlanScheduler(PlanStore store) {
+        this(store, () -> TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
+    }
+
+    PlanScheduler(PlanStore store, LongSupplier clockMs) {
         this.store = store;
+        this.timedOut = new TimedOutSlots(clockMs);
     }
 
     /**
@@ -63,11 +73,13 @@ public final class PlanScheduler implements IScheduler {
     public void schedule(Topologies topologies, Cluster cluster) {
         try {
             SortedMap<String, PlanBook.Entry> entries = book.read(new HashSet<>(topologies.getAllIds()));
-            SortedMap<String, Resolution> resolutions = PlanResolver.resolve(cluster,
-                entries.values().stream().map(PlanBook.Entry::plan).filter(Objects::nonNull).toList());
+            List<Plan> plans = entries.values().stream().map(PlanBook.Entry::plan).filter(Objects::nonNull).toList();
+            timedOut.look(cluster, plans);
+            SortedMap<String, Resolution> resolutions = PlanResolver.resolve(cluster, plans, timedOut);
             Map<String, Map<ExecutorDetails, WorkerSlot>> pinned = pin(cluster, entries, resolutions);
             Fallback.Completed whole = new Fallback(fallback).complete(cluster, pinned);
             change(cluster, whole.slotOf());
+            timedOut.remember(resolutions.values());
             report(cluster, entries, resolutions, whole);
         } catch (Throwable e) {
             LOG.error("This round of scheduling failed, every executor stays where it was", e);

@@ -21,7 +21,7 @@ class PlanResolverTest {
             String topologyId = document.replaceAll(".*\"topology_id\":\"([^\"]*)\".*", "$1");
             plans.add(PlanParser.parse(topologyId, document.getBytes(StandardCharsets.UTF_8)));
         }
-        return PlanResolver.resolve(cluster.view(), plans);
+        return PlanResolver.resolve(cluster.view(), plans, new TimedOutSlots(() -> 0));
     }
 
     private static void assertUnplaced(Resolution resolution, int task, String reason) {

@@ -33,6 +33,7 @@ final class TestCluster {
 
     final Map<String, Object> conf = new HashMap<>(Utils.readDefaultConfig());
     final Set<String> blacklistedHosts = new HashSet<>();
+    long nowMs;
     private final Map<String, SupervisorDetails> supervisors = new LinkedHashMap<>();
     private final Map<String, TopologyDetails> topologies = new LinkedHashMap<>();
     private final Map<String, Map<ExecutorDetails, WorkerSlot>> placed = new HashMap<>();
@@ -122,7 +123,7 @@ final class TestCluster {
 
     /** As after a start of Nimbus: nothing remembered. */
     PlanScheduler scheduler(PlanStore store) {
-        PlanScheduler scheduler = new PlanScheduler(store);
+        PlanScheduler scheduler = new PlanScheduler(store, () -> nowMs);
         scheduler.prepare(conf, new StormMetricsRegistry());
         return scheduler;
     }

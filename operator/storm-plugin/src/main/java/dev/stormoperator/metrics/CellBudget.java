@@ -28,8 +28,8 @@ final class CellBudget {
         }
         taken.addAndGet(-cells);
         if (refused.compareAndSet(false, true)) {
-            LOG.warn("storm-operator: this worker's {} counters for pairs of tasks are used up; the traffic of further"
-                    + " pairs will be missing from its snapshots", limit);
+            LOG.warn("storm-operator: this worker's {} counters for pairs of tasks are used up; streams with further"
+                    + " pairs will be missing from its snapshots' traffic", limit);
         }
         return false;
     }

@@ -11,6 +11,7 @@ final class StreamCounts {
     private final CellBudget cells;
     /** Indexed by task id: ids are small and dense, and an index costs less than a hash. */
     private volatile AtomicLongArray byTarget = new AtomicLongArray(0);
+    private volatile boolean cut;
 
     StreamCounts(CellBudget cells) {
         this.cells = cells;
@@ -31,7 +32,7 @@ final class StreamCounts {
 
     private void addTo(int target, int weight) {
         AtomicLongArray counts = byTarget;
-        if (target >= counts.length()) {
+        if (target >= counts.length() && !cut) {
             counts = grownFor(target);
         }
         if (target >= 0 && target < counts.length()) {
@@ -45,7 +46,8 @@ final class StreamCounts {
             return old;
         }
         int length = Math.max(16, Integer.highestOneBit(target) << 1);
-        if (!cells.take(length - old.length())) {
+        if (cut || !cells.take(length - old.length())) {
+            cut = true;
             return old;
         }
         AtomicLongArray grown = new AtomicLongArray(length);
@@ -62,6 +64,11 @@ final class StreamCounts {
 
     long transferred() {
         return transferred.get();
+    }
+
+    /** Whether the budget was used up, so that some targets are not counted: what others got says too much of them. */
+    boolean isCut() {
+        return cut;
     }
 
     /** Counts by target task id; ids beyond its length have none. */

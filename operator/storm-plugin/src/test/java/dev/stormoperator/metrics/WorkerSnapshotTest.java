@@ -38,6 +38,29 @@ class WorkerSnapshotTest {
     }
 
     @Test
+    void aStreamOfWhichSomePairsCannotBeCountedHasNoRows() {
+        WorkerMetrics worker = WorkerMetrics.of("wide-1-2", 6721);
+        CellBudget cells = new CellBudget(64);
+        TaskCounts counts = new TaskCounts(cells);
+        counts.emitted("cut", List.of(3, 9_000), 5);
+        counts.emitted("whole", List.of(3), 5);
+        worker.newExecutor("split").add(new TaskRecord(1, false, new SamplingGate(Budget.UNLIMITED, 1), counts));
+        WorkerSnapshot.Header header = new WorkerSnapshot.Header("wide-1-2", "h", 6721, 1, 0, false);
+        WorkerSnapshot snapshot =
+                new WorkerSnapshot(header, worker, new StormMetrics(new StormMetricRegistry()), 20);
+        snapshot.advance(1);
+        JSONObject written = (JSONObject) JSONValue.parse(snapshot.toJson(1));
+        assertEquals(List.of("whole"), streamsOf(written, "traffic"));
+        assertEquals(List.of("cut", "whole"), streamsOf(written, "transferred"));
+        WorkerMetrics.forget("wide-1-2", 6721);
+    }
+
+    private static List<Object> streamsOf(JSONObject written, String table) {
+        return ((JSONArray) written.get(table))
+                .stream().map(row -> ((JSONObject) row).get("stream")).sorted().toList();
+    }
+
+    @Test
     void ofPairsWithAsManyTuplesSomeAreTold() {
         LargestPairs largest = new LargestPairs(new long[] {3, 7, 3, 3, 9}, 3);
         List<Long> told = List.of(3L, 3L, 7L, 3L, 9L, 9L).stream().filter(largest::isNext).toList();

@@ -77,6 +77,9 @@ class Machines(MachineLimits, Protocol):
     def leaving(self) -> Collection[str]:
         """Ids of supervisors that are to be emptied: no executor may stay there."""
 
+    def is_going(self, host: str) -> bool:
+        """Whether the supervisor that calls itself `host` is known to end: who does not see it need not wait for it."""
+
 
 class SystemClock:
     """The real time."""
@@ -188,7 +191,9 @@ def assemble(
     clock = SystemClock()
     observer = SnapshotObserver(storm, metrics, clock=clock.now)
     if machines is not None:
-        observer = SnapshotObserver(storm, metrics, machines.capacities, machines.leaving, clock.now)
+        observer = SnapshotObserver(
+            storm, metrics, machines.capacities, machines.leaving, clock.now, is_going=machines.is_going
+        )
     loop = ControlLoop(
         observer=observer,
         applier=Applier(

@@ -4,8 +4,8 @@
 #                   there is a file /tmp/waiting, by which the pod's probes know that it is well all the same.
 #   KEEP_RUNNING    yes: start a daemon that died again. Storm's supervisors fail fast and count on that: their workers
 #                   go on, while the end of the container would be their end too. Quick deaths in a row end it all the same.
-#   DRAIN_SECONDS   told to end, end the daemon at once but stay for at most so long while workers run. They go on until
-#                   Nimbus has given their executors to others, see that, and end by themselves.
+#   DRAIN_SECONDS   told to end, end the daemon at once but stay for at most so long while workers run. Once an operator
+#                   has moved their executors they see that, and end by themselves. Nimbus moves none while they run.
 #   KEEP_LOGS_DAYS  remove, once an hour, the logs of topologies that ended so long ago. Needs LOGS and CODE, see
 #                   remove-old-logs.sh.
 set -u

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from storm_operator.adapters.metrics.source import MetricsSource
 from storm_operator.core.clock_steps import was_set_back
-from storm_operator.core.doubtful_supervisors import LastSeen, held_where_away, with_those_away
+from storm_operator.core.doubtful_supervisors import LastSeen, held_where_away, nobody_goes, with_those_away
 from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.model import Topology
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
@@ -31,6 +31,7 @@ class SnapshotObserver:
 
     `capacities` gives the most CPU that supervisors can be given, by id, where that is not what agents measure;
     `leaving` the ids of those that are to be emptied: to the loop they are gone, so that their executors move.
+    `is_going` says of a host whether its supervisor is known to end, so that it is not waited for.
     `clock` tells when the window is read; None: at the time that the pass names. `seen_at_seconds` is when the last
     snapshot was taken: the next one is of the time since then, however long the pass took, but not of time in which
     a plan was being put in force.
@@ -43,6 +44,7 @@ class SnapshotObserver:
     clock: Callable[[], float] | None = None
     seen_at_seconds: float | None = None
     last_seen: LastSeen | None = None
+    is_going: Callable[[str], bool] = nobody_goes
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -67,7 +69,7 @@ class SnapshotObserver:
         window_seconds = measured_seconds * WINDOW_PERIODS
         window = self.metrics.read_window(now_seconds, window_seconds, now_seconds - measured_seconds)
         self.seen_at_seconds = now_seconds
-        view, self.last_seen = with_those_away(view, window, self.last_seen, now_seconds)
+        view, self.last_seen = with_those_away(view, window, self.last_seen, now_seconds, self.is_going)
         shares = least_shares(view.topologies, specs)
         snapshot = build_snapshot(view, window, history, now_seconds, past_seconds, shares)
         snapshot = held_where_away(snapshot, self.last_seen.away(now_seconds))

@@ -1,13 +1,14 @@
 """Supervisors of which not all is known: those whose executors run there stay, and no worker begins there.
 
 Storm no longer sees a supervisor whose daemon restarts, though its workers run on, and lets them be for a while. Were
-they moved at once, healthy workers would be killed when the daemon is back. And of what runs beside no agent nobody
-knows what it does: the topology would be held from then on.
+they moved at once, healthy workers would be killed when the daemon is back. Where it is known to go it is not waited
+for: its workers end soon, and can be relieved while they run. And of what runs beside no agent nobody knows what it
+does: the topology would be held from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from storm_operator.core.metrics_window import MetricsWindow
@@ -33,14 +34,23 @@ class LastSeen:
         return frozenset(one.id for one in self.view.supervisors if self.at_seconds.get(one.id) != now_seconds)
 
 
+def nobody_goes(_host: str) -> bool:
+    """Where nobody tells of supervisors that they are about to end."""
+    return False
+
+
 def with_those_away(
-    view: ClusterView, window: MetricsWindow, last: LastSeen | None, now_seconds: float
+    view: ClusterView,
+    window: MetricsWindow,
+    last: LastSeen | None,
+    now_seconds: float,
+    is_going: Callable[[str], bool] = nobody_goes,
 ) -> tuple[ClusterView, LastSeen]:
     """`view` with the supervisors that Storm does not see now, but whose workers `window` shows at work; to remember.
 
     They have no slots but those in use. Of what became of their executors Storm tells nothing: those that are placed
     nowhere else are where they were. Patience begins in the pass that first misses a supervisor: with long periods the
-    pass before it is longer ago than any daemon's restart takes.
+    pass before it is longer ago than any daemon's restart takes. Nobody is patient with one whose host `is_going`.
     """
     seen_at = dict.fromkeys((supervisor.id for supervisor in view.supervisors), now_seconds)
     if last is None:
@@ -58,7 +68,7 @@ def with_those_away(
         seen = last.at_seconds.get(supervisor.id, now_seconds)
         missed = last.missed_at_seconds.get(supervisor.id, now_seconds)
         is_waited_for = seen <= missed <= now_seconds <= missed + PATIENCE_SECONDS
-        if there & {supervisor.id, supervisor.host} or not is_waited_for:
+        if there & {supervisor.id, supervisor.host} or not is_waited_for or is_going(supervisor.host):
             continue
         at_work = _at_work(supervisor, homeless, last.view.assignment, window)
         if at_work:

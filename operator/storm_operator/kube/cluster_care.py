@@ -141,7 +141,13 @@ class ClusterCare:
     def leaving(self) -> frozenset[str]:
         """See `assembly.Machines`."""
         emptied = [pod for pod in self.limits.present if pod.ordinal in self.scale.leaving and self._is_scaled(pod)]
-        return frozenset(i for i, host in self.hosts().items() if any(pod.matches(host) for pod in emptied))
+        return frozenset(
+            i for i, host in self.hosts().items() if self.is_going(host) or any(pod.matches(host) for pod in emptied)
+        )
+
+    def is_going(self, host: str) -> bool:
+        """See `assembly.Machines`."""
+        return self.limits.is_going(host)
 
     def _is_scaled(self, pod: SupervisorPod) -> bool:
         of = self.scaled

@@ -32,6 +32,9 @@ class PodLimits:
     asked: Callable[[bool], None] = lambda _: None
     """Told of each resize that was asked for, and whether the API server accepted it."""
     present: tuple[SupervisorPod, ...] = ()
+    """Those that stay, as far as anybody knows."""
+    going: tuple[SupervisorPod, ...] = ()
+    """Those that are being deleted."""
     problems: dict[PodKey, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
     cpus: dict[PodKey, PodCpu] = field(default_factory=dict)
@@ -47,7 +50,10 @@ class PodLimits:
 
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
-        self.present = self.pods.supervisors(namespaces)
+        self.going = ()  # of pods that cannot be listed nobody knows that they go, or that others came for them
+        listed = self.pods.supervisors(namespaces)
+        self.present = tuple(pod for pod in listed if not pod.is_being_deleted)
+        self.going = tuple(pod for pod in listed if pod.is_being_deleted)
         self.silence = ""
         known, now = self.cpus, self.now()
         seen = {key_of(pod): as_seen(known.get(key_of(pod), PodCpu(pod)), pod, now) for pod in self.present}
@@ -69,9 +75,12 @@ class PodLimits:
     def of_host(self, host: str) -> SupervisorPod | None:
         """None, too, where several are of that name, in namespaces of their own: all but one, nobody can tell which,
         are other Storm clusters'."""
-        name = host.partition(".")[0]  # quicker than to look at all of it
-        found = [pod for pod in self.present if pod.name == name and pod.matches(host)]
-        return found[0] if len(found) == 1 else None
+        return _only_of_host(host, self.present)
+
+    def is_going(self, host: str) -> bool:
+        """Whether the pod of that supervisor is being deleted; not where several are of its name, as in `of_host`."""
+        pod = _only_of_host(host, (*self.present, *self.going)) if self.going else None
+        return pod is not None and pod.is_being_deleted
 
     def problems_of(self, hosts: Collection[str]) -> Mapping[PodKey, str]:
         """The problems of pods that supervisors `hosts` run in: other Storm clusters may have theirs beside them."""
@@ -189,3 +198,9 @@ class PodLimits:
         self.asked(False)
         self.problems[key] = str(error)
         self.say(str(error))
+
+
+def _only_of_host(host: str, pods: Collection[SupervisorPod]) -> SupervisorPod | None:
+    name = host.partition(".")[0]  # quicker than to look at all of it
+    found = [pod for pod in pods if pod.name == name and pod.matches(host)]
+    return found[0] if len(found) == 1 else None

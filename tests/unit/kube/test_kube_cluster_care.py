@@ -15,7 +15,8 @@ from loop_scene import SETTINGS, SPECS, SPREAD, last_state, scene, with_mode
 from storm_operator.adapters.errors import NimbusUnreachable, RebalanceRefused
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
-from storm_operator.adapters.observer import with_supervisors_as_told
+from storm_operator.adapters.observer import SnapshotObserver, with_supervisors_as_told
+from storm_operator.assembly import ClusterConnection, assemble
 from storm_operator.control_loop import PassReport
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan
@@ -172,6 +173,42 @@ def test_supervisors_of_pods_that_are_emptied_leave() -> None:
     seen.scale = replace(seen.scale, leaving=frozenset({1}))
     seen.scaled = ScaledSet("storm", "storm-supervisor", pods["storm"])
     assert seen.leaving() == {"b"}
+
+
+def test_supervisors_of_pods_that_are_being_deleted_leave_and_go() -> None:
+    """Also once Storm does not see them any more; their pods are nobody's to resize or scale."""
+    going = replace(pod("storm", 1), is_being_deleted=True)
+    hosts = {"a": host("storm", 0), "b": host("storm", 1)}
+    seen = care("n.storm:6627", {"storm": (pod("storm", 0), going)}, hosts)
+    seen.see((resource("storm"),))
+    assert seen.limits.present == (pod("storm", 0),)
+    assert seen.leaving() == {"b"}
+    del hosts["b"]
+    observer = assemble(ClusterConnection(("nimbus:6627",), "zookeeper:2181"), Mock(), machines=seen).loop.observer
+    assert isinstance(observer, SnapshotObserver)
+    assert [observer.is_going(host("storm", number)) for number in range(3)] == [False, True, False]
+    assert not seen.is_going(host("other", 1))
+
+
+def test_where_pods_cannot_be_listed_nobody_is_known_to_go() -> None:
+    seen = care("n.storm:6627", {"storm": (replace(pod("storm", 0), is_being_deleted=True),)}, {"a": host("storm", 0)})
+    seen.see((resource("storm"),))
+    assert seen.leaving() == {"a"}
+    cast("FakePods", seen.pods).unlistable = KubernetesError("no answer")
+    seen.see((resource("storm"),))
+    assert not seen.is_going(host("storm", 0))
+    assert seen.leaving() == frozenset()
+
+
+def test_of_pods_of_one_name_in_two_namespaces_nobody_is_known_to_go() -> None:
+    """Where supervisors tell their names alone: the other may be another Storm cluster's."""
+    short = "storm-supervisor-0"
+    both = {"team": (pod("team", 0),), "storm": (replace(pod("storm", 0), is_being_deleted=True),)}
+    seen = care("storm-nimbus.storm:6627", both, {"a": short})
+    seen.see((resource("storm"),))
+    assert seen.is_going(short)
+    seen.see((resource("team"),))
+    assert not seen.is_going(short)
 
 
 WORDS = chain_topology("words-1-1", ("spout", 1), ("count", 2))

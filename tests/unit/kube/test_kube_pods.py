@@ -240,10 +240,11 @@ class TestPods:
     def pods(self, core: Mock, apps: Mock) -> Pods:
         return Pods(cast("ApiClient", None))
 
-    def test_those_that_leave_are_not_listed_and_the_others_are_sorted(self, core: Mock, pods: Pods) -> None:
+    def test_all_are_listed_sorted_and_told_apart_where_they_are_being_deleted(self, core: Mock, pods: Pods) -> None:
         leaving = client_pod("sup-2", deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
         core.list_namespaced_pod.return_value = V1PodList(items=[client_pod("sup-1"), leaving, client_pod("sup-0")])
-        assert [pod.name for pod in pods.supervisors(("storm", "storm"))] == ["sup-0", "sup-1"]
+        found = [(pod.name, pod.is_being_deleted) for pod in pods.supervisors(("storm", "storm"))]
+        assert found == [("sup-0", False), ("sup-1", False), ("sup-2", True)]
         assert core.list_namespaced_pod.call_count == 1
 
     @pytest.mark.parametrize(("cpu", "capacity"), [("1M", None), ("1Ki", None), ("500m", "9" * 5000)])

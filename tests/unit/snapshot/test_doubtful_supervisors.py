@@ -92,6 +92,21 @@ def test_patience_begins_in_the_pass_that_first_misses_a_supervisor_however_long
     assert with_those_away(without("s2"), metrics(), last, later + 120.0)[0] == view, "patience begins anew"
 
 
+def test_a_supervisor_that_is_known_to_go_is_not_waited_for() -> None:
+    """Nor any longer, where it is known only later: its executors can move while its workers run on."""
+    gone = without("s2")
+    view, last = with_those_away(gone, metrics(), seen(), NOW, lambda host: host == HOSTS["s2"])
+    assert view is gone
+    assert last.away(NOW) == frozenset()
+    _, last = with_those_away(gone, metrics(), seen(), NOW, lambda host: host == HOSTS["s1"])
+    assert last.away(NOW) == {"s2"}
+    assert with_those_away(gone, metrics(), last, NOW + 10.0, lambda host: host == HOSTS["s2"])[0] is gone
+
+
+def test_a_supervisor_that_storm_sees_is_there_though_it_is_known_to_go() -> None:
+    assert with_those_away(WHOLE, metrics(), seen(), NOW, lambda _: True)[0] is WHOLE
+
+
 def test_a_supervisor_whose_workers_have_ended_is_gone() -> None:
     gone = without("s2")
     assert with_those_away(gone, metrics(dead="s2"), seen(), NOW)[0] is gone

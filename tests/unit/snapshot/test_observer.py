@@ -131,6 +131,22 @@ def test_a_pass_in_which_prometheus_failed_is_a_period_in_which_nothing_is_known
     assert flow(seen) == pytest.approx(10.0 * RATE)
 
 
+@pytest.mark.parametrize("goes", [True, False])
+def test_who_is_known_to_go_is_not_waited_for_once_storm_does_not_see_it(goes: bool) -> None:
+    class Ending(Cluster):
+        def __init__(self) -> None:
+            self.views = iter([super().read_view({}), ClusterView((), (WORDS,), Assignment({}))])
+
+        def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
+            return next(self.views)
+
+    observer = SnapshotObserver(Ending(), Scraped(1.0), is_going=lambda host: goes and host == MACHINES[0].host)
+    _, after = (observer.observe({}, (), BEGAN + at, PERIOD_SECONDS, -math.inf) for at in (100.0, 110.0))
+    assert [one.id for one in after.supervisors] == ([] if goes else ["s1"])
+    assert after.assignment == Assignment({} if goes else SLOTS)
+    assert after.completeness.problems == () if goes else "stay for now" in after.completeness.problems[0]
+
+
 @pytest.mark.parametrize(("least_share", "is_remembered"), [(1.0, False), (0.5, True)])
 def test_a_topology_says_itself_how_much_of_it_is_to_be_measured(least_share: float, is_remembered: bool) -> None:
     class Partly(Scraped):

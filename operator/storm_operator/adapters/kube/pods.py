@@ -54,6 +54,7 @@ class SupervisorPod:
     must_not_become_guaranteed: bool = False
     reserved_millicores: float | None = None
     is_reserved: bool = False
+    is_being_deleted: bool = False
 
     @property
     def kept_free_millicores(self) -> float | None:
@@ -82,14 +83,14 @@ class Pods:
         self._apps: Any = AppsV1Api(client)
 
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
-        """All supervisor pods of the namespaces that are not being deleted, sorted by namespace and name."""
-        found = []
+        """All supervisor pods of the namespaces, those that are being deleted, too; sorted by namespace and name."""
+        found: list[SupervisorPod] = []
         with api_errors("list supervisor pods"):
             for namespace in sorted(set(namespaces)):
                 answer = self._core.list_namespaced_pod(
                     namespace, label_selector=SELECTOR, _request_timeout=TIMEOUT_SECONDS
                 )
-                found += [pod_from(pod) for pod in answer.items if pod.metadata.deletion_timestamp is None]
+                found += map(pod_from, answer.items)
         return tuple(sorted(found, key=lambda pod: (pod.namespace, pod.name)))
 
     def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
@@ -175,6 +176,7 @@ def pod_from(pod: Any) -> SupervisorPod:
         must_not_become_guaranteed=pod.status.qos_class != "Guaranteed" and _reserves_all_but_its_cpu(pod.spec),
         reserved_millicores=_reserved(status),
         is_reserved=any(_sets("requests", entry) for entry in pod.metadata.managed_fields or ()),
+        is_being_deleted=pod.metadata.deletion_timestamp is not None,
     )
 
 

@@ -167,8 +167,7 @@ class ControlLoop:
             forecasts = forecast_groups(snapshot, groups, learned)
             priority = priority_of_topologies(snapshot, specs)
             hidden = hidden_needs(self.memory.served, snapshot, groups)
-            before = self.memory.demand or self.limits.demand_of_earlier_life(groups)
-            demand = estimate_group_demand(snapshot, groups, forecasts, before, priority, hidden)
+            demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand, priority, hidden)
         self.memory.demand = demand
         with self.times.step("verify"):
             is_taken_back = self.verification.verify_if_settled(snapshot, groups, now)

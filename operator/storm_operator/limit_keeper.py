@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from storm_operator.apply_ports import PlanDocuments
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Demand, Executor
+from storm_operator.core.model import Executor
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.served_first import Served
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -27,26 +27,6 @@ class LimitKeeper:
     def take_over(self) -> None:
         """The limits that an earlier life of the operator left are ours from now on, to follow or to lift."""
         self.memory.limited |= frozenset(filter(self.limits.hold, self.documents.planned_topologies()))
-
-    def demand_of_earlier_life(self, groups: tuple[Group, ...]) -> Demand | None:
-        """What the limits that an earlier life of the operator left tell of what executors needed at most.
-
-        Else who starts in the trough of a load would gather executors for the trough, and spread them again soon. A
-        limit is a need that was rounded up by `theta_millicores`, half of it more or less; one at the floor tells
-        nothing. None where there are none.
-        """
-        resources = {topology_id: group.resources for group in groups for topology_id in group.topology_ids}
-        in_force: dict[Executor, float] = {}
-        peaks: dict[Executor, float] = {}
-        for topology_id in sorted(self.memory.limited & resources.keys()):
-            own = resources[topology_id]
-            for executor, limit in self.limits.in_force(topology_id).items():
-                in_force[executor] = limit
-                if limit > own.floor_millicores:
-                    peaks[executor] = limit - own.theta_millicores
-        if not in_force:
-            return None
-        return Demand(in_force, {}, peak_millicores=peaks, room_peak_millicores=peaks, limit_peak_millicores=peaks)
 
     def lift_others(self, managed: AbstractSet[str]) -> None:
         """Nobody asks any more that those who are not `managed` be held."""

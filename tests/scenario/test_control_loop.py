@@ -1152,24 +1152,6 @@ def next_life_of(played: Scene, latency_ms: float) -> Scene:
     return reborn
 
 
-def test_the_next_life_knows_by_the_limits_in_force_what_executors_needed_before_it() -> None:
-    """Who starts in the trough of a load would else gather executors for the trough, and spread them again soon."""
-    played = scene()
-    played.run()
-    reborn = next_life_of(played, latency_ms=8.0)
-    count, split = WORDS.executors_of("count")[0], WORDS.executors_of("split")[0]
-    theta, floor = SPECS["words"].resources.theta_millicores, SPECS["words"].resources.floor_millicores
-    played.cluster.limits["words"] = {count: floor + 2 * theta, split: floor}
-    reborn.loop.recover()
-    reborn.run()
-    demand = reborn.loop.memory.demand
-    assert demand is not None
-    assert demand.raw_millicores[count] < floor + theta
-    assert floor + theta * 0.9 < demand.room_peak_millicores[count] <= floor + theta, "which fades"
-    assert demand.room_peak_millicores[split] == demand.raw_millicores[split], "a floor tells nothing"
-    assert reborn.cluster.limits["words"][count] == floor + 2 * theta
-
-
 def test_plan_that_zookeeper_went_away_at_the_end_of_is_not_judged_again_by_the_next_life(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

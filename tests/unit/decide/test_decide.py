@@ -581,53 +581,44 @@ def test_only_topologies_that_change_are_in_the_plan() -> None:
     assert {e.topology_id for e in (*plan.target.slot_of, *plan.cpu_limits_millicores)} == {"line"}
 
 
-def test_others_heavy_traffic_does_not_hide_a_gain() -> None:
-    other = chain_topology("other", ("spout", 1), ("bolt", 1))
-    heavy = placed(other, {"spout": "s2:6703", "bolt": "s3:6703"})
+OTHER = chain_topology("other", ("spout", 1), ("bolt", 1))
+
+
+def beside_other(theirs: dict[Executor, WorkerSlot], scheduling: SchedulingSettings, needed: float = 100.0) -> Decision:
+    """About bringing `line` together, beside `other` with a thousand times its traffic, which must not move and whose
+    bolt needs so much CPU."""
     shared = snapshot(
-        [LINE, other],
+        [LINE, OTHER],
         supervisors(3),
-        APART | heavy,
-        rates=even_traffic(LINE, 100) | even_traffic(other, 1e5),
+        APART | theirs,
+        rates=even_traffic(LINE, 100) | even_traffic(OTHER, 1e5),
         periods=PERIODS,
     )
+    return decide(
+        shared,
+        same_demand([LINE, OTHER], 100, bolt=needed),
+        Assignment({**TOGETHER.slot_of, **theirs}),
+        placement_settings([LINE], scheduling=scheduling),
+        DecisionMemory(),
+        now_seconds=NOW_SECONDS,
+        plan_id="p",
+    )
+
+
+def test_others_heavy_traffic_does_not_hide_a_gain() -> None:
+    heavy = placed(OTHER, {"spout": "s2:6703", "bolt": "s3:6703"})
     rules = dataclasses.replace(
         SchedulingSettings(minimum_periods=1),
         maximum_payback_seconds=1e9,
         weights=dataclasses.replace(SchedulingSettings().weights, supervisor_in_use=0.0),
     )
-    made = decide(
-        shared,
-        same_demand([LINE, other], 100),
-        Assignment({**TOGETHER.slot_of, **heavy}),
-        placement_settings([LINE], scheduling=rules),
-        DecisionMemory(),
-        now_seconds=NOW_SECONDS,
-        plan_id="p",
-    )
-    assert "(-100%)" in planned(made).reason
+    assert "(-100%)" in planned(beside_other(heavy, rules)).reason
 
 
 @pytest.mark.parametrize("needed", [100.0, 4900.0], ids=["enough CPU", "too little CPU"])
 def test_neither_the_supervisors_that_others_use_nor_their_overload_hides_a_gain(needed: float) -> None:
-    other = chain_topology("other", ("spout", 1), ("bolt", 1))
-    theirs = placed(other, {"spout": "s3:6703", "bolt": "s3:6703"})
-    shared = snapshot(
-        [LINE, other],
-        supervisors(3),
-        APART | theirs,
-        rates=even_traffic(LINE, 100) | even_traffic(other, 1e5),
-        periods=PERIODS,
-    )
-    made = decide(
-        shared,
-        same_demand([LINE, other], 100, bolt=needed),
-        Assignment({**TOGETHER.slot_of, **theirs}),
-        placement_settings([LINE], scheduling=SchedulingSettings(minimum_periods=1)),
-        DecisionMemory(),
-        now_seconds=NOW_SECONDS,
-        plan_id="p",
-    )
+    theirs = placed(OTHER, {"spout": "s3:6703", "bolt": "s3:6703"})
+    made = beside_other(theirs, SchedulingSettings(minimum_periods=1), needed)
     assert (planned(made).gain_percent or 0.0) > 50.0
 
 

@@ -20,7 +20,8 @@ from calibration_fit import TOPOLOGY_ID, assignment_of, simulate_case
 from rich.console import Console
 from rich.table import Table
 
-from storm_operator.core.model import Assignment, Demand
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment
 from storm_operator.core.proposed_change import examine_proposal
 from storm_operator.core.settings import PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot

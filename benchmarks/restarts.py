@@ -28,7 +28,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import linear_sum_assignment
 
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.traffic import TrafficMatrix

@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     Assignment,
     Component,
     ComponentKind,
-    Demand,
     Edge,
     Executor,
     ExecutorLoad,

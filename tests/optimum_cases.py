@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from builders import FIRST_PORT, component_load, graph_topology, history, placement_settings, snapshot
 from placement_cases import Case, dealt
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     ACKER_COMPONENT,
     Assignment,
     ComponentKind,
-    Demand,
     Edge,
     Executor,
     Supervisor,

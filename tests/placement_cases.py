@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from builders import FIRST_PORT, even_traffic, graph_topology, placement_settings, snapshot
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     ACKER_COMPONENT,
     Assignment,
     ComponentKind,
-    Demand,
     Edge,
     Executor,
     Infeasible,

@@ -10,7 +10,8 @@ from builders import chain_topology, placed, same_demand
 from kube_builders import api_refusal
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
-from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Supervisor
 from storm_operator.kube.pod_limits import PodLimits
 from storm_operator.kube.pod_need import SUPERVISOR_OWN_MILLICORES
 

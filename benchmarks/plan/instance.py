@@ -14,8 +14,16 @@ import numpy as np
 from plan.distances import known_distances, measured_distances
 from plan.topologies import Floats, Flow, random_flow, sizes
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.distances import Distances
-from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot
+from storm_operator.core.model import (
+    Assignment,
+    Executor,
+    ExecutorLoad,
+    Supervisor,
+    Topology,
+    WorkerSlot,
+)
 from storm_operator.core.settings import ObjectiveWeights, PlacementSettings, SchedulingSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
 from storm_operator.core.traffic import TrafficMatrix

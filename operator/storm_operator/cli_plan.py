@@ -11,10 +11,11 @@ import typer
 
 from storm_operator.cli_output import Form, Output, table_console, written_out
 from storm_operator.core.assumed_needs import with_assumed_needs
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Decision
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
 from storm_operator.core.placement.registry import POLICIES, check_policy, once_due, proposed
 from storm_operator.core.settings import PlacementSettings, Separation

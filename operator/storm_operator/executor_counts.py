@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, RebalanceInProgress
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.backoff import Retry, may_try, put_off
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import Hold, HoldReason
-from storm_operator.core.model import Demand, Topology
+from storm_operator.core.model import Topology
 from storm_operator.core.parallelism import (
     HeldResize,
     Resize,

@@ -9,12 +9,13 @@ from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, Rebalance
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk, was_asked_for
 from storm_operator.core.assumed_needs import with_assumed_needs
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import Group
 from storm_operator.core.measurement_check import UNTRUSTED
 from storm_operator.core.missed_turns import MissedTurns
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.registry import proposed, seconds_until_it_looks
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import (

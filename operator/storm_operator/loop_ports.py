@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from storm_operator.core.agent_enforcement import AgentEnforcement
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.learned_profile import ProfileReading
 from storm_operator.core.missed_turns import MissedTurns
-from storm_operator.core.model import Demand, Executor
+from storm_operator.core.model import Executor
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
 from storm_operator.core.served_first import NOBODY_SERVED, Served

@@ -21,12 +21,12 @@ def unpack_machine_code() -> None:
 
 def compile_ahead() -> None:
     """Place a small cluster, by all that placing a large one takes too."""
+    from storm_operator.core.cpu_demand import Demand
     from storm_operator.core.distances import Distances
     from storm_operator.core.model import (
         Assignment,
         Component,
         ComponentKind,
-        Demand,
         Edge,
         Executor,
         Supervisor,

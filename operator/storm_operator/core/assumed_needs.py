@@ -20,7 +20,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from storm_operator.core.model import Demand, Executor, in_order
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Executor, in_order
 from storm_operator.core.placement.inventory import movable_topologies, obstacles
 from storm_operator.core.placement.objective import room_for_executors
 from storm_operator.core.settings import PlacementSettings

@@ -12,12 +12,13 @@ import math
 from dataclasses import replace
 
 from storm_operator.core.clock_steps import age_seconds, is_younger
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
 from storm_operator.core.load_history import periods_seen
 from storm_operator.core.measurement_check import check_measurements
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.newcomers import why_newcomers_come_first
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger

@@ -23,8 +23,9 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.forecast import ComponentKey, LoadForecast, busy_periods, forecast_loads, measured_loads
-from storm_operator.core.model import Demand, Executor, Topology, in_order
+from storm_operator.core.model import Executor, Topology, in_order
 from storm_operator.core.settings import Enforcement, Forecast, ResourceSettings
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
 

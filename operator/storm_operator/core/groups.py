@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.demand import demand_of_forecasts
 from storm_operator.core.forecast import ComponentKey, LoadForecast, forecast_loads
 from storm_operator.core.lasting_demand import lasting_demand, remembering_peaks, with_room_that_fits
 from storm_operator.core.learned_profile import NOTHING_LEARNED, Learned
-from storm_operator.core.model import Demand, Executor, Topology, read_only
+from storm_operator.core.model import Executor, Topology, read_only
 from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings, holds_executors
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec

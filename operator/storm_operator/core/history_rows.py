@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import Decision, Hold, Plan, Prediction
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.history_tables import (
@@ -23,7 +24,7 @@ from storm_operator.core.history_tables import (
     TOPOLOGIES,
     Table,
 )
-from storm_operator.core.model import Component, Demand, Executor, ExecutorLoad
+from storm_operator.core.model import Component, Executor, ExecutorLoad
 from storm_operator.core.plan_record import Outcome, PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot, TopologyRates
 

@@ -28,10 +28,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.demand import allocation, component_needs, is_held_back, shared_out
 from storm_operator.core.fading_peaks import at_most, fading_peaks
 from storm_operator.core.forecast import LEAST_PER_SECOND, ComponentKey, LoadForecast, measured_loads
-from storm_operator.core.model import Demand, Executor, Topology
+from storm_operator.core.model import Executor, Topology
 from storm_operator.core.settings import Enforcement, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.demand import executors_without_demand
 from storm_operator.core.groups import Group
 from storm_operator.core.load_history import executors_needed
-from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import counted, figure_beside, first_of, whole_percent

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from storm_operator.core.clock_steps import age_seconds, is_younger
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import in_excluded_window
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.load_history import periods_seen
 from storm_operator.core.measurement_check import check_measurements
-from storm_operator.core.model import Component, ComponentKind, Demand, Executor, Topology, in_order
+from storm_operator.core.model import Component, ComponentKind, Executor, Topology, in_order
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
 from storm_operator.core.shortage import has_room_for
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import Prediction
-from storm_operator.core.model import Assignment, Demand
+from storm_operator.core.model import Assignment
 from storm_operator.core.network_paths import network_paths_ms
 from storm_operator.core.placed_traffic import rows_of_topologies
 from storm_operator.core.placement.objective import SeenAssignment, see

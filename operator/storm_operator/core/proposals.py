@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from storm_operator.core.clock_steps import is_younger
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Assignment, Demand, read_only
+from storm_operator.core.model import Assignment, read_only
 from storm_operator.core.newcomers import why_storm_places_first
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, timed_topologies

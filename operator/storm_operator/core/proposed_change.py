@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import PlanCause, Prediction
 from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import Assignment, Demand, Executor, name_of_topology
+from storm_operator.core.model import Assignment, Executor, name_of_topology
 from storm_operator.core.placement.bearable import cost_of_others, with_what_is_borne
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (

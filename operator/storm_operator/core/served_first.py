@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.groups import Group
 from storm_operator.core.lasting_demand import BARELY_WAITING_FRACTION, waited_fraction
-from storm_operator.core.model import Assignment, Demand, Executor, read_only
+from storm_operator.core.model import Assignment, Executor, read_only
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
 

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from storm_operator.core.model import Demand, Executor, Supervisor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Executor, Supervisor
 from storm_operator.core.placement.bearable import BUSY_FRACTION
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -29,7 +29,8 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 
 from storm_operator.core.arrays import Flags, Floats
-from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Executor, Topology, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Executor, Topology, WorkerSlot
 from storm_operator.core.shuffle_reach import NearFirst, Seats, in_reach, near_first, seats_of, spread, with_own_worker
 from storm_operator.core.snapshot import ClusterSnapshot
 

@@ -12,7 +12,8 @@ from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.assembly import Assembly
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.agent_enforcement import AgentEnforcement
-from storm_operator.core.model import Assignment, Demand, name_of_topology
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, name_of_topology
 from storm_operator.core.plan_progress import supervisors_of
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NoAnswer, NotFound, Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
-from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Supervisor
 from storm_operator.kube.next_resize import Step, lacks_its_own, to_give_back, to_hold, to_open
 from storm_operator.kube.own_requests import OwnRequests
 from storm_operator.kube.pod_cpu import PodCpu, Resize, as_accepted, as_failed, as_gone, as_refused, as_seen

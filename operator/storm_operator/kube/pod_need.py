@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Supervisor
 
 SUPERVISOR_OWN_MILLICORES = 200.0
 """For the supervisor itself, garbage collection and network threads, which no executor's thread accounts for."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from storm_operator.core.model import Demand, Executor, Supervisor, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Executor, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.metric_contract import BY_NAME, OTHER
 from storm_operator.operator_metrics.readings import MILLICORES_PER_CORE, PREFIX, Reading

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 import numpy as np
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.forecast import ComponentKey, LoadForecast
-from storm_operator.core.model import Component, ComponentKind, Demand, Executor, ExecutorLoad, Topology
+from storm_operator.core.model import Component, ComponentKind, Executor, ExecutorLoad, Topology
 from storm_operator.core.placed_traffic import place_traffic
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.operator_metrics.readings import MILLICORES_PER_CORE, MS_PER_SECOND, Reading

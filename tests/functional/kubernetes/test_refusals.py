@@ -18,7 +18,8 @@ from kube_builders import topology_body
 from kube_cluster import KubeCluster
 from storm_operator.adapters.kube.events import Events
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, CONTAINER, Pods
-from storm_operator.core.model import Demand, Supervisor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Supervisor
 from storm_operator.core.topology_spec import AdoptSource, ScaleLimits, TopologySpec
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.managed import managed_from

@@ -24,8 +24,9 @@ from placement_cases import (
     random_case,
     workers_by_supervisor,
 )
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.distances import Distances
-from storm_operator.core.model import Assignment, Demand, Infeasible, Supervisor, WorkerSlot
+from storm_operator.core.model import Assignment, Infeasible, Supervisor, WorkerSlot
 from storm_operator.core.placement import adaptive
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import (

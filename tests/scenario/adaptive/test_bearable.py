@@ -10,9 +10,10 @@ from functools import cache
 import pytest
 
 from placement_cases import Case, placed_or_fail, random_case
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Hold, Plan
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.model import Assignment, Executor, Infeasible
 from storm_operator.core.placement import adaptive_shares
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.adaptive_shares import place_adaptive_as_shared

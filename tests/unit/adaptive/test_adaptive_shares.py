@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from builders import graph_topology, placed, placement_settings, snapshot, supervisors
-from storm_operator.core.model import Assignment, Demand, Edge, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Edge, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.adaptive_shares import place_adaptive_as_shared
 from storm_operator.core.placement.objective import cost_seen, overloaded_millicores, see

@@ -11,7 +11,8 @@ import pytest
 
 from builders import chain_topology, even_traffic, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, placed_or_fail
-from storm_operator.core.model import Demand, Executor, Topology, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Executor, Topology, WorkerSlot
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.kicks import kick_and_settle

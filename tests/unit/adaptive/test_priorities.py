@@ -19,10 +19,11 @@ from builders import (
     snapshot,
     supervisors,
 )
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Plan
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Infeasible, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, ExecutorLoad, Infeasible, WorkerSlot
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of, room_for_executors
 from storm_operator.core.placement.priorities import RANK_FACTOR, outranking_millicores

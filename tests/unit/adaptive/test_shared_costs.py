@@ -9,7 +9,8 @@ from itertools import product
 import pytest
 
 from placement_cases import Case, burdened, random_case
-from storm_operator.core.model import Assignment, Demand
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment
 from storm_operator.core.placement.objective import cost_seen, see
 from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.placement.shared_costs import SharedCosts

@@ -13,7 +13,8 @@ import pytest
 
 from builders import chain_topology, even_traffic, placed, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, placed_or_fail, random_case
-from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, ExecutorLoad, Infeasible
 from storm_operator.core.placement.aniello_offline import most_executors_in_slot
 from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.greedy_pairs import Bins

@@ -17,11 +17,11 @@ from builders import (
     snapshot,
     supervisors,
 )
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.direct_plan import reverse_plan
-from storm_operator.core.model import Demand
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import as_of_now

@@ -21,10 +21,11 @@ from builders import (
     supervisors,
 )
 from storm_operator.core.assumed_needs import with_assumed_needs
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad
+from storm_operator.core.model import Assignment, Executor, ExecutorLoad
 from storm_operator.core.placement.objective import cost_of, overloaded_millicores
 from storm_operator.core.settings import PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from builders import graph_topology, placed, placement_settings, snapshot, supervisors
-from storm_operator.core.model import Assignment, Demand, Edge
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Edge
 from storm_operator.core.proposed_change import examine_proposal
 from storm_operator.core.settings import ResourceSettings
 

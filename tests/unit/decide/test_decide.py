@@ -24,10 +24,11 @@ from builders import (
     snapshot,
     supervisors,
 )
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import DecisionMemory, assignment_hash, decide
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, Infeasible, WorkerSlot
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.plan_diff import diff_assignments
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState

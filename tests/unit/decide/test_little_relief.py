@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders import even_traffic, graph_topology, placed, placement_settings, snapshot, supervisors
-from storm_operator.core.model import Assignment, Demand, Edge, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Edge, WorkerSlot
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 
 LINE = graph_topology("line", {"spout": 2, "work": 4}, [Edge("spout", "default", "work", "fields")])

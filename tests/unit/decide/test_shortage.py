@@ -21,10 +21,11 @@ from builders import (
     snapshot,
     supervisors,
 )
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.model import Assignment, Demand, Edge, Executor, ExecutorLoad, WorkerSlot
+from storm_operator.core.model import Assignment, Edge, Executor, ExecutorLoad, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shortage import Shortage, find_shortage
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from builders import chain_topology, component_load, even_traffic, history, placed, snapshot, supervisors
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Decision, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
-from storm_operator.core.model import Demand
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.settings import Mode, PlacementSettings, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import chain_topology, component_load, history, snapshot, supervisors
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.demand import allocation, cpu_per_tuple, estimate_demand, executors_without_demand, held_share
-from storm_operator.core.model import Demand, ExecutorLoad
+from storm_operator.core.model import ExecutorLoad
 from storm_operator.core.settings import Enforcement, ResourceSettings
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import chain_topology, component_load, history, snapshot, supervisors
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.forecast import forecast_loads
 from storm_operator.core.lasting_demand import MOST_GROWTH, lasting_demand, sure_slope, with_room_that_fits
-from storm_operator.core.model import Demand, ExecutorLoad, Supervisor
+from storm_operator.core.model import ExecutorLoad, Supervisor
 from storm_operator.core.settings import Enforcement, Forecast, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 

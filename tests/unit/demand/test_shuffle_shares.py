@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from builders import graph_topology, placed, slot, snapshot, supervisors
-from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Edge, Executor, Topology
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Edge, Executor, Topology
 from storm_operator.core.shuffle_reach import Seats, near_first
 from storm_operator.core.shuffle_shares import MOST_PAIRS, ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -10,7 +10,8 @@ from builders import same_demand
 from resized_pods import BOTH_ON_S1, DEMAND, NEEDED_BY_S1, S1, S2, WORDS, FakePods, Scene, pod, scene
 from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, NoAnswer, Refused
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
-from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Supervisor
 from storm_operator.kube.pod_cpu import is_worth_a_resize
 from storm_operator.kube.pod_limits import SLOW_ANSWER_SECONDS
 from storm_operator.kube.pod_need import SUPERVISOR_OWN_MILLICORES, USE_STANDS_SECONDS, needed_millicores

@@ -9,7 +9,7 @@ import pytest
 
 from builders import same_demand
 from resized_pods import S1, WORDS, FullNode, Scene, pod, scene
-from storm_operator.core.model import Demand
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.kube.resize_problem import RETRY_SECONDS
 
 

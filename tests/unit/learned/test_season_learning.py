@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from profile_gain.demand_path import RESOURCES, allocated_millicores
 
 from builders import PERIOD_SECONDS, chain_topology, component_load, history
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.demand import demand_of_forecasts
 from storm_operator.core.forecast import LoadForecast
 from storm_operator.core.learned_profile import SEASONAL, ForecastError
-from storm_operator.core.model import Demand
 from storm_operator.simulator.daily_load import DailyLoad
 from storm_pipeline.models.backtest import (
     OPERATORS,

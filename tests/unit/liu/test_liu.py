@@ -18,7 +18,16 @@ from builders import (
     snapshot,
     supervisors,
 )
-from storm_operator.core.model import Assignment, Demand, Edge, Executor, Infeasible, Supervisor, Topology, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import (
+    Assignment,
+    Edge,
+    Executor,
+    Infeasible,
+    Supervisor,
+    Topology,
+    WorkerSlot,
+)
 from storm_operator.core.placement.liu import breadth_first, place_liu
 from storm_operator.core.settings import PlacementSettings, SchedulingSettings, Separation
 

@@ -13,10 +13,11 @@ from statistics import fmean
 import pytest
 
 from builders import NOW_SECONDS, PERIOD_SECONDS, chain_topology, placement_settings, snapshot, supervisors
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Plan
 from storm_operator.core.demand import estimate_demand
-from storm_operator.core.model import Assignment, Demand, Executor
+from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.placement.liu import place_liu
 from storm_operator.core.settings import ResourceSettings
 from storm_operator.core.snapshot import ComponentLoad, LoadPeriod

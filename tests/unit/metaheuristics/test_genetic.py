@@ -10,7 +10,8 @@ import pytest
 from builders import chain_topology, even_traffic, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, burdened, large_case, placed_or_fail, random_case
 from storm_operator.core.arrays import Floats, Ints
-from storm_operator.core.model import Assignment, Demand
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment
 from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays, with_one_worker_each
 from storm_operator.core.placement.genetic import PARAMETERS, RunningCost, evolve, place_genetic
 from storm_operator.core.placement.objective import cost_of

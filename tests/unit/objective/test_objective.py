@@ -6,8 +6,9 @@ import pytest
 
 from builders import chain_topology, placed, placement_settings, same_demand, slot, snapshot, supervisors
 from placement_cases import Case, measured_example
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.distances import Distances
-from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Supervisor, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, ExecutorLoad, Supervisor, WorkerSlot
 from storm_operator.core.placement.objective import Cost, cost_of, restart_cost, restarted_workers
 from storm_operator.core.placement.prices import prices_of
 from storm_operator.core.settings import ObjectiveWeights

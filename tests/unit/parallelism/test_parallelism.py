@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from builders import NOW_SECONDS, chain_topology, component_load, history, placed, snapshot, supervisors
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
-from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Demand, Topology
+from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Topology
 from storm_operator.core.parallelism import Resize, wanted_parallelism, why_growth_waits, why_load_waits
 from storm_operator.core.settings import (
     ApprovalMode,

@@ -11,8 +11,9 @@ from itertools import cycle
 import pytest
 
 from placement_cases import Case, placed_or_fail, random_case, workers_by_supervisor
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.model import Assignment, Executor, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of, overloaded_millicores
 from storm_operator.core.placement.registry import POLICIES, check_policy, parameters_of, policy_named

@@ -9,7 +9,8 @@ import pytest
 
 from builders import chain_topology, placement_settings, same_demand, slot, snapshot, supervisors
 from placement_cases import Case, placed_or_fail
-from storm_operator.core.model import Assignment, Demand, Topology, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Topology, WorkerSlot
 from storm_operator.core.placement.registry import POLICIES
 from storm_operator.core.placement.smooth_turns import SmoothTurns
 

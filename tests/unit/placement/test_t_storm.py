@@ -18,7 +18,8 @@ from builders import (
     supervisors,
 )
 from placement_cases import Case, placed_or_fail
-from storm_operator.core.model import Assignment, Demand, Executor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.placement.t_storm import place_t_storm
 from storm_operator.core.snapshot import LoadPeriod
 from storm_operator.core.traffic import TrafficMatrix

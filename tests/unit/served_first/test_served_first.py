@@ -8,8 +8,9 @@ import pytest
 
 from builders import chain_topology, placed, same_demand, snapshot, supervisors
 from storm_operator.adapters.plan_documents import CpuLimits, decode_cpu_limits, encode_cpu_limits
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.groups import Group, group_by_settings, priority_of_topologies
-from storm_operator.core.model import Demand, Executor, ExecutorLoad, Topology, WorkerSlot
+from storm_operator.core.model import Executor, ExecutorLoad, Topology, WorkerSlot
 from storm_operator.core.served_first import NOBODY_SERVED, STEP_MILLICORES, Served, hidden_needs, serve_by_priority
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.bearable import Bearable, bearable
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.prices import prices_of

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, cycle, zip_longest
 
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot, in_order
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, Infeasible, WorkerSlot, in_order
 from storm_operator.core.placement.adaptive import SMALLEST_GAIN, place_adaptive
 from storm_operator.core.placement.bearable import is_beyond_gain
 from storm_operator.core.placement.inventory import existing_slots

@@ -23,7 +23,15 @@ from collections.abc import Sequence
 
 import networkx as nx
 
-from storm_operator.core.model import Assignment, ComponentKind, Demand, Executor, Infeasible, Topology, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import (
+    Assignment,
+    ComponentKind,
+    Executor,
+    Infeasible,
+    Topology,
+    WorkerSlot,
+)
 from storm_operator.core.placement.even import interleaved_free_slots
 from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.placement.slots import in_slots_of_before

@@ -17,8 +17,9 @@ part of that of which R percent must be saved, and a supervisor that runs none b
 
 from __future__ import annotations
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.load_history import KEPT_SECONDS
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.aniello_offline import ALPHA
 from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.placement.triggers import DAY_SECONDS, has_passed, someone_has_no_place, was_at_bound

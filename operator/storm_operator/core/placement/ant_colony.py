@@ -30,7 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from storm_operator.core.arrays import Floats, Ints
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.inventory import executor_loads
 from storm_operator.core.placement.parameters import SEED, Parameter, read_parameters

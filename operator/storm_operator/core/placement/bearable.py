@@ -11,7 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
 from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (

@@ -34,7 +34,8 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from storm_operator.core.model import Assignment, ComponentKind, Demand, Infeasible, Topology
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, ComponentKind, Infeasible, Topology
 from storm_operator.core.placement.cost_space import CostSpace, CostWeights, cost_space
 from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays
 from storm_operator.core.placement.homes import Homes, with_homes

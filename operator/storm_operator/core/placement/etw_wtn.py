@@ -14,7 +14,8 @@ work at second 50; alpha = 0.05 is where figures 13 and 14 are best.
 
 from __future__ import annotations
 
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.aniello_offline import ALPHA
 from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.placement.triggers import DAY_SECONDS, has_passed, someone_has_no_place, was_at_bound

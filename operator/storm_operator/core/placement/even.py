@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, Supervisor, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, Infeasible, Supervisor, WorkerSlot
 from storm_operator.core.placement.slots import in_slots_of_before
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -25,7 +25,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from storm_operator.core.arrays import Floats
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.load_shift import ADJUST, shift_when_due
 from storm_operator.core.placement.parameters import Parameter, check_ascending, read_parameters

@@ -21,7 +21,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from storm_operator.core.arrays import Floats, Ints
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, Infeasible
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.inventory import obstacles

@@ -29,7 +29,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import networkx as nx
 
-from storm_operator.core.model import Assignment, ComponentKind, Demand, Executor, Infeasible, Topology
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, ComponentKind, Executor, Infeasible, Topology
 from storm_operator.core.placement.liu_workers import ROUNDING_NOISE, Kind, Worker, Workers
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot

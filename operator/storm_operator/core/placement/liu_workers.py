@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from storm_operator.core.model import Assignment, Demand, Executor, Topology, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot
 from storm_operator.core.placement.inventory import movable_topologies
 from storm_operator.core.placement.objective import usable_millicores
 from storm_operator.core.settings import PlacementSettings, Separation

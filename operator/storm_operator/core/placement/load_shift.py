@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from storm_operator.core.arrays import Floats
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays
 from storm_operator.core.placement.homes import Homes, with_homes
 from storm_operator.core.placement.inventory import executor_loads

@@ -12,7 +12,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from storm_operator.core.model import Assignment, Demand, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, WorkerSlot
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
 from storm_operator.core.placement.capacity import declared_memory_mb, memory_capacities
 from storm_operator.core.placement.prices import Prices, prices_of

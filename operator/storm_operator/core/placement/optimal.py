@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.optimal_bounds import least_cost

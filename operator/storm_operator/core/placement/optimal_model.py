@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.objective import cost_of, room_for_executors
 from storm_operator.core.placement.prices import prices_of, stateful_executors

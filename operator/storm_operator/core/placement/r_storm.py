@@ -24,7 +24,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 
-from storm_operator.core.model import Assignment, ComponentKind, Demand, Executor, Infeasible, Topology
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, ComponentKind, Executor, Infeasible, Topology
 from storm_operator.core.placement.capacity import (
     by_supervisor,
     cpu_capacities,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.doubtful_supervisors import without_free_slots
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement import (
     aniello_offline,
     aniello_online,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, Infeasible
 from storm_operator.core.placement.one_by_one import executors_in_order, place_one_by_one
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 

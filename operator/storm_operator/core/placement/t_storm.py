@@ -21,7 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, Infeasible
 from storm_operator.core.placement.capacity import by_supervisor, cpu_capacities
 from storm_operator.core.placement.inventory import executor_loads, obstacles
 from storm_operator.core.placement.one_by_one import executors_in_order, place_one_by_one

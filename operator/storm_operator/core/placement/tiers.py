@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from storm_operator.core.model import Assignment, Demand, Infeasible, Supervisor
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Infeasible, Supervisor
 from storm_operator.core.placement.objective import cost_of, see
 from storm_operator.core.placement.slots import in_slots_of_before
 from storm_operator.core.settings import PlacementSettings

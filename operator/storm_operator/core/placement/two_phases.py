@@ -19,7 +19,15 @@ import math
 from collections.abc import Mapping
 from itertools import chain
 
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, Supervisor, Topology, WorkerSlot
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import (
+    Assignment,
+    Executor,
+    Infeasible,
+    Supervisor,
+    Topology,
+    WorkerSlot,
+)
 from storm_operator.core.placement.aniello_offline import most_executors_in_slot
 from storm_operator.core.placement.capacity import cpu_capacities
 from storm_operator.core.placement.greedy_pairs import Bins

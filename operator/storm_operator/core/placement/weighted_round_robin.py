@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.cpu_demand import Demand
+from storm_operator.core.model import Assignment, Executor, Infeasible
 from storm_operator.core.placement.capacity import cpu_capacities
 from storm_operator.core.placement.one_by_one import executors_in_order, place_one_by_one
 from storm_operator.core.placement.smooth_turns import SmoothTurns

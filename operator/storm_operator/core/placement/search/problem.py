@@ -15,8 +15,9 @@ import numpy as np
 from scipy import sparse
 
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
+from storm_operator.core.cpu_demand import Demand
 from storm_operator.core.executor_values import rows_of, values_of
-from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
+from storm_operator.core.model import Assignment, Executor, WorkerSlot, in_order
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.objective import room_for_executors
 from storm_operator.core.placement.prices import Prices, prices_of
